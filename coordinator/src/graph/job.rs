@@ -1,0 +1,311 @@
+//! The job graph and its builder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::VertexId;
+use super::partition::{ResultPartitionType, ShipStrategy};
+use super::registry::ParamError;
+use super::user::{Operator, Source, SplitSource, TaskError, TaskInfo};
+
+/// Most subtasks a vertex may have (Flink's upper bound of the maximum parallelism).
+pub const MAX_PARALLELISM: u32 = 32_768;
+
+/// Batch or streaming; Flink's `job-type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobKind {
+    /// Ends by itself; no checkpoints.
+    Batch,
+    /// Checkpointed when an interval is configured.
+    Streaming,
+}
+
+/// Makes the user code of one attempt.
+#[derive(Clone)]
+pub enum VertexCode {
+    /// A vertex without inputs.
+    Source(Arc<dyn Fn(&TaskInfo) -> Result<Box<dyn Source>, TaskError> + Send + Sync>),
+    /// A vertex with inputs.
+    Operator(Arc<dyn Fn(&TaskInfo) -> Result<Box<dyn Operator>, TaskError> + Send + Sync>),
+}
+
+/// A vertex of the job graph (Flink's `JobVertex`).
+#[derive(Clone)]
+pub struct Vertex {
+    /// Derived from the name.
+    pub id: VertexId,
+    /// Unique within the job.
+    pub name: String,
+    /// Number of subtasks, at least 1.
+    pub parallelism: u32,
+    /// Its user code.
+    pub code: VertexCode,
+    /// For a batch source: lists its input.
+    pub splits: Option<SplitSource>,
+}
+
+impl fmt::Debug for Vertex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ×{}", self.name, self.parallelism)
+    }
+}
+
+/// An edge: the vertex at position `to` reads data set `data_set` of the vertex at position `from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Position of the producer in [`JobGraph::vertices`].
+    pub from: usize,
+    /// Number of the data set among the producer's, from 0. Each edge has one of its own.
+    pub data_set: u32,
+    /// Position of the consumer.
+    pub to: usize,
+    /// How the data is kept.
+    pub partition_type: ResultPartitionType,
+    /// How it is spread.
+    pub ship: ShipStrategy,
+}
+
+/// A job, checked: acyclic, vertices in topological order, names unique.
+#[derive(Debug, Clone)]
+pub struct JobGraph {
+    /// For people.
+    pub name: String,
+    /// Batch or streaming.
+    pub kind: JobKind,
+    /// In topological order.
+    pub vertices: Vec<Vertex>,
+    /// In the order they were connected; a vertex's inputs are numbered in this order.
+    pub edges: Vec<Edge>,
+    /// Configuration that the job itself asks for; what the submission gives overrides it.
+    pub config: BTreeMap<String, String>,
+}
+
+/// A job that cannot be built or was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobGraphError {
+    /// No such job in this binary.
+    #[error("there is no job called `{name}`; known: {}", known.join(", "))]
+    UnknownJob {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A parameter is missing or wrong.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The job's own check failed (an unreadable input folder, say).
+    #[error("{0}")]
+    Refused(String),
+    /// Two vertices of one name.
+    #[error("two vertices are called `{0}`; names must be unique")]
+    DuplicateVertex(String),
+    /// Parallelism out of range.
+    #[error("vertex `{vertex}` has parallelism {parallelism}; it must be from 1 to {MAX_PARALLELISM}")]
+    Parallelism {
+        /// The vertex.
+        vertex: String,
+        /// What it asked for.
+        parallelism: u32,
+    },
+    /// The graph has a cycle.
+    #[error("the job graph has a cycle through {}", .0.join(", "))]
+    Cyclic(Vec<String>),
+    /// A source with inputs, or an operator without.
+    #[error("vertex `{vertex}` {problem}")]
+    Inputs {
+        /// The vertex.
+        vertex: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A `FORWARD` edge between vertices of different parallelism.
+    #[error(
+        "a FORWARD edge joins `{from}` (parallelism {from_parallelism}) and `{to}` ({to_parallelism}); it needs equal parallelism"
+    )]
+    Forward {
+        /// Producer.
+        from: String,
+        /// Its parallelism.
+        from_parallelism: u32,
+        /// Consumer.
+        to: String,
+        /// Its parallelism.
+        to_parallelism: u32,
+    },
+    /// Logical regions that wait for each other's blocking output (reference 1.3): Flink takes such a job and
+    /// starts nothing.
+    #[error("the pipelined regions of {} wait for each other: no task could ever start", .0.join(", "))]
+    RegionDeadlock(Vec<String>),
+    /// No vertices.
+    #[error("the job has no vertices")]
+    Empty,
+}
+
+/// A vertex of a graph under construction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VertexHandle(usize);
+
+/// Builds a [`JobGraph`].
+pub struct JobGraphBuilder {
+    name: String,
+    kind: JobKind,
+    vertices: Vec<Vertex>,
+    edges: Vec<Edge>,
+    config: BTreeMap<String, String>,
+}
+
+impl JobGraph {
+    /// Starts a job called `name`.
+    pub fn builder(name: impl Into<String>, kind: JobKind) -> JobGraphBuilder {
+        JobGraphBuilder { name: name.into(), kind, vertices: vec![], edges: vec![], config: BTreeMap::new() }
+    }
+
+    /// The position of the vertex with this identifier.
+    #[must_use]
+    pub fn position(&self, id: VertexId) -> Option<usize> {
+        self.vertices.iter().position(|vertex| vertex.id == id)
+    }
+
+    /// Edges into the vertex at `position`, in input order.
+    pub fn inputs(&self, position: usize) -> impl Iterator<Item = &Edge> {
+        self.edges.iter().filter(move |edge| edge.to == position)
+    }
+
+    /// Edges out of the vertex at `position`, by data set.
+    pub fn outputs(&self, position: usize) -> impl Iterator<Item = &Edge> {
+        self.edges.iter().filter(move |edge| edge.from == position)
+    }
+}
+
+impl JobGraphBuilder {
+    /// Adds a source.
+    pub fn source<F>(&mut self, name: impl Into<String>, parallelism: u32, make: F) -> VertexHandle
+    where
+        F: Fn(&TaskInfo) -> Result<Box<dyn Source>, TaskError> + Send + Sync + 'static,
+    {
+        self.add(name.into(), parallelism, VertexCode::Source(Arc::new(make)), None)
+    }
+
+    /// Adds a source whose input is cut into splits that the coordinator hands out.
+    pub fn split_source<F>(
+        &mut self,
+        name: impl Into<String>,
+        parallelism: u32,
+        splits: SplitSource,
+        make: F,
+    ) -> VertexHandle
+    where
+        F: Fn(&TaskInfo) -> Result<Box<dyn Source>, TaskError> + Send + Sync + 'static,
+    {
+        self.add(name.into(), parallelism, VertexCode::Source(Arc::new(make)), Some(splits))
+    }
+
+    /// Adds a vertex with inputs.
+    pub fn operator<F>(&mut self, name: impl Into<String>, parallelism: u32, make: F) -> VertexHandle
+    where
+        F: Fn(&TaskInfo) -> Result<Box<dyn Operator>, TaskError> + Send + Sync + 'static,
+    {
+        self.add(name.into(), parallelism, VertexCode::Operator(Arc::new(make)), None)
+    }
+
+    fn add(&mut self, name: String, parallelism: u32, code: VertexCode, splits: Option<SplitSource>) -> VertexHandle {
+        self.vertices.push(Vertex { id: VertexId::of_name(&name), name, parallelism, code, splits });
+        VertexHandle(self.vertices.len() - 1)
+    }
+
+    /// Connects `from` to `to` by a data set of its own.
+    pub fn connect(
+        &mut self,
+        from: VertexHandle,
+        to: VertexHandle,
+        ship: ShipStrategy,
+        partition_type: ResultPartitionType,
+    ) -> &mut Self {
+        let data_set = u32::try_from(self.edges.iter().filter(|edge| edge.from == from.0).count()).unwrap_or(u32::MAX);
+        self.edges.push(Edge { from: from.0, data_set, to: to.0, partition_type, ship });
+        self
+    }
+
+    /// Asks for a configuration value (Flink's key); the submission may override it.
+    pub fn config(&mut self, key: impl Into<String>, value: impl fmt::Display) -> &mut Self {
+        self.config.insert(key.into(), value.to_string());
+        self
+    }
+
+    /// Checks the graph and sorts it topologically.
+    ///
+    /// # Errors
+    /// See [`JobGraphError`]; the error names the vertex.
+    pub fn build(self) -> Result<JobGraph, JobGraphError> {
+        if self.vertices.is_empty() {
+            return Err(JobGraphError::Empty);
+        }
+        let mut names = BTreeSet::new();
+        for (position, vertex) in self.vertices.iter().enumerate() {
+            if !names.insert(vertex.name.as_str()) {
+                return Err(JobGraphError::DuplicateVertex(vertex.name.clone()));
+            }
+            if vertex.parallelism == 0 || vertex.parallelism > MAX_PARALLELISM {
+                return Err(JobGraphError::Parallelism {
+                    vertex: vertex.name.clone(),
+                    parallelism: vertex.parallelism,
+                });
+            }
+            let has_inputs = self.edges.iter().any(|edge| edge.to == position);
+            let problem = match (&vertex.code, has_inputs) {
+                (VertexCode::Source(_), true) => Some("is a source but has inputs"),
+                (VertexCode::Operator(_), false) => Some("is an operator but has no inputs"),
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                return Err(JobGraphError::Inputs { vertex: vertex.name.clone(), problem });
+            }
+        }
+        for edge in &self.edges {
+            let (from, to) = (&self.vertices[edge.from], &self.vertices[edge.to]);
+            if edge.ship == ShipStrategy::Forward && from.parallelism != to.parallelism {
+                return Err(JobGraphError::Forward {
+                    from: from.name.clone(),
+                    from_parallelism: from.parallelism,
+                    to: to.name.clone(),
+                    to_parallelism: to.parallelism,
+                });
+            }
+        }
+        self.sorted()
+    }
+
+    /// Kahn's algorithm, keeping the order of insertion among vertices that are ready.
+    fn sorted(self) -> Result<JobGraph, JobGraphError> {
+        let mut open: Vec<usize> =
+            (0..self.vertices.len()).map(|v| self.edges.iter().filter(|edge| edge.to == v).count()).collect();
+        let mut ready: BTreeSet<usize> = (0..open.len()).filter(|&v| open[v] == 0).collect();
+        let mut order = Vec::with_capacity(open.len());
+        while let Some(next) = ready.pop_first() {
+            order.push(next);
+            for edge in self.edges.iter().filter(|edge| edge.from == next) {
+                open[edge.to] -= 1;
+                if open[edge.to] == 0 {
+                    ready.insert(edge.to);
+                }
+            }
+        }
+        if order.len() < self.vertices.len() {
+            let stuck = (0..open.len()).filter(|&v| open[v] > 0).map(|v| self.vertices[v].name.clone()).collect();
+            return Err(JobGraphError::Cyclic(stuck));
+        }
+        let mut position = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            position[old] = new;
+        }
+        let edges =
+            self.edges.iter().map(|edge| Edge { from: position[edge.from], to: position[edge.to], ..*edge }).collect();
+        let vertices = order.iter().map(|&old| self.vertices[old].clone()).collect();
+        Ok(JobGraph { name: self.name, kind: self.kind, vertices, edges, config: self.config })
+    }
+}

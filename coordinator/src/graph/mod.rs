@@ -1,0 +1,19 @@
+//! Jobs as users write them.
+//!
+//! A job is an ordinary Rust function that builds a [`JobGraph`] from [`Params`]; it is registered by name in a
+//! [`JobRegistry`]. Coordinator and executors are processes of the *same binary*, so each of them builds the same
+//! graph again from the name and the parameters: no code is ever shipped.
+
+pub mod ids;
+pub mod job;
+pub mod partition;
+pub mod registry;
+pub mod user;
+
+pub use ids::{AttemptId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
+pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, Vertex, VertexCode, VertexHandle};
+pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};
+pub use registry::{JobRegistry, ParamError, Params};
+pub use user::{
+    Collector, Operator, Record, Source, SourceStatus, Split, SplitSource, TaskContext, TaskError, TaskInfo,
+};

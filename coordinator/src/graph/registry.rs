@@ -1,0 +1,113 @@
+//! Jobs by name, and their parameters.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{JobGraph, JobGraphError};
+
+/// A job's parameters: `-p key=value` of `stormproof submit`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Params(pub BTreeMap<String, String>);
+
+/// A parameter is missing or cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// No value and no default.
+    #[error("parameter `{0}` is missing; add `-p {0}=…`")]
+    Missing(String),
+    /// A value that does not parse.
+    #[error("parameter `{key}` has the value `{value}`, which is not {expected}")]
+    Invalid {
+        /// The parameter.
+        key: String,
+        /// Its text.
+        value: String,
+        /// What it should be, e.g. `u32`.
+        expected: &'static str,
+    },
+}
+
+impl Params {
+    /// The value of `key`, if given.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn require(&self, key: &str) -> Result<&str, ParamError> {
+        self.get(key).ok_or_else(|| ParamError::Missing(key.to_owned()))
+    }
+
+    /// The value of `key` as a `T`, or `default` when it is not given.
+    ///
+    /// # Errors
+    /// When it is given and does not parse.
+    pub fn parse_or<T: FromStr>(&self, key: &str, default: T) -> Result<T, ParamError> {
+        match self.get(key) {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| ParamError::Invalid {
+                key: key.to_owned(),
+                value: text.to_owned(),
+                expected: std::any::type_name::<T>(),
+            }),
+        }
+    }
+
+    /// These parameters and one more.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl fmt::Display) -> Self {
+        self.0.insert(key.into(), value.to_string());
+        self
+    }
+}
+
+/// Builds a job's graph. Must give the same graph for the same parameters in every process.
+pub type JobFactory = Arc<dyn Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync>;
+
+/// The jobs that this binary knows, by name.
+#[derive(Clone, Default)]
+pub struct JobRegistry {
+    jobs: BTreeMap<String, JobFactory>,
+}
+
+impl JobRegistry {
+    /// Adds a job. A second one of the same name replaces the first.
+    pub fn register<F>(&mut self, name: impl Into<String>, factory: F)
+    where
+        F: Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync + 'static,
+    {
+        self.jobs.insert(name.into(), Arc::new(factory));
+    }
+
+    /// Names of all jobs, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.jobs.keys().map(String::as_str)
+    }
+
+    /// Builds job `name`.
+    ///
+    /// # Errors
+    /// An unknown name (with the known ones), or whatever the job's own function refuses.
+    pub fn build(&self, name: &str, params: &Params) -> Result<JobGraph, JobGraphError> {
+        let factory = self.jobs.get(name).ok_or_else(|| JobGraphError::UnknownJob {
+            name: name.to_owned(),
+            known: self.jobs.keys().cloned().collect(),
+        })?;
+        factory(params)
+    }
+}
+
+impl fmt::Debug for JobRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.jobs.keys()).finish()
+    }
+}

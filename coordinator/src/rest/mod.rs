@@ -1,0 +1,3 @@
+//! Flink's REST API: same paths, same JSON.
+
+pub mod cluster;

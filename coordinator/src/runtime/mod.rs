@@ -1,0 +1,2 @@
+//! The tokio shell around [`crate::core`].
+pub mod protocol;
