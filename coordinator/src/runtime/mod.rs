@@ -1,2 +1,4 @@
 //! The tokio shell around [`crate::core`].
+
+pub mod frames;
 pub mod protocol;
