@@ -71,6 +71,9 @@ pub enum CancelError {
     /// It already ended otherwise (409 in Flink).
     #[error("job {0} is already {1}")]
     AlreadyTerminal(JobId, &'static str),
+    /// The HA store did not take the cancellation; nothing was done.
+    #[error("the cancellation of job {0} could not be recorded: {1}")]
+    Store(JobId, String),
 }
 
 /// A coordinator, as its REST server sees it. The reading calls answer from published snapshots and never wait for a
