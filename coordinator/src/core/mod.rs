@@ -5,7 +5,20 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod bitset;
 pub mod checkpoint;
+pub mod consumable;
+mod csr;
 pub mod event;
+pub mod failover;
+pub mod input_splits;
+pub mod partition_release;
+pub mod partition_tracker;
+pub mod regions;
+pub mod restart_strategy;
+mod scc;
+pub mod slot_manager;
 pub mod snapshot;
 pub mod status;
+pub mod topology;
+mod union_find;

@@ -1,0 +1,159 @@
+//! Checks a [`LogicalGraph`] and lays its tasks, partitions and groups out.
+
+use std::collections::BTreeMap;
+
+use super::{DataSet, EdgeLayout, LogicalEdge, LogicalGraph, Shape, Topology};
+use crate::core::csr::Csr;
+use crate::graph::job::MAX_PARALLELISM;
+
+/// A graph that cannot be executed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// There is no topological order; an edge from a vertex to itself counts.
+    #[error("the job graph has a cycle through {}", vertices.join(", "))]
+    Cyclic {
+        /// Vertices on or behind the cycle.
+        vertices: Vec<String>,
+    },
+    /// Edges that share a data set differ in their pattern.
+    #[error("data set {data_set} of `{vertex}` is read with different distribution patterns; give each edge its own")]
+    PatternMismatch {
+        /// The producer.
+        vertex: String,
+        /// Its data set.
+        data_set: u32,
+    },
+    /// Edges that share a data set differ in its type.
+    #[error("data set {data_set} of `{vertex}` has two result partition types; give each edge its own data set")]
+    TypeMismatch {
+        /// The producer.
+        vertex: String,
+        /// Its data set.
+        data_set: u32,
+    },
+    /// Parallelism out of range.
+    #[error("vertex `{vertex}` has parallelism {parallelism}; it must be from 1 to {MAX_PARALLELISM}")]
+    BadParallelism {
+        /// The vertex.
+        vertex: String,
+        /// What it asked for.
+        parallelism: u32,
+    },
+    /// An edge names a vertex position that does not exist.
+    #[error("edge {edge} names vertex number {vertex}, but there are only {vertices}")]
+    UnknownVertex {
+        /// Position of the edge.
+        edge: usize,
+        /// The position it names.
+        vertex: usize,
+        /// How many vertices there are.
+        vertices: usize,
+    },
+    /// More than 2³² tasks, partitions or groups.
+    #[error("the job has more than 4294967295 {0}; lower its parallelism")]
+    TooLarge(&'static str),
+}
+
+pub(super) fn build(graph: LogicalGraph) -> Result<Topology, TopologyError> {
+    check_parallelism(&graph)?;
+    check_ends(&graph)?;
+    let (sets, set_of_edge) = data_sets(&graph)?;
+    check_acyclic(&graph)?;
+    let parallelism = |vertex: usize| graph.vertices[vertex].parallelism;
+    let first_task = offsets((0..graph.vertices.len()).map(parallelism), "tasks")?;
+    let first_partition = offsets(sets.iter().map(|set| parallelism(set.vertex as usize)), "partitions")?;
+    let shapes = graph.edges.iter().map(|e| Shape::new(parallelism(e.from), parallelism(e.to), e.pattern));
+    let first_group = offsets(shapes.clone().map(Shape::groups), "groups")?;
+    let edges = graph
+        .edges
+        .iter()
+        .zip(shapes)
+        .zip(&set_of_edge)
+        .map(|((edge, shape), &set)| EdgeLayout {
+            shape,
+            first_producer: first_task[edge.from],
+            first_consumer: first_task[edge.to],
+            first_partition: first_partition[set as usize],
+        })
+        .collect();
+    let inputs = Csr::new(graph.vertices.len(), graph.edges.iter().map(|edge| edge.to));
+    let set_edges = Csr::new(sets.len(), set_of_edge.iter().map(|&set| set as usize));
+    let outputs = Csr::new(graph.vertices.len(), sets.iter().map(|set| set.vertex as usize));
+    Ok(Topology { graph, first_task, sets, first_partition, edges, first_group, inputs, outputs, set_edges })
+}
+
+fn check_parallelism(graph: &LogicalGraph) -> Result<(), TopologyError> {
+    match graph.vertices.iter().find(|vertex| vertex.parallelism == 0 || vertex.parallelism > MAX_PARALLELISM) {
+        Some(bad) => Err(TopologyError::BadParallelism { vertex: bad.name.clone(), parallelism: bad.parallelism }),
+        None => Ok(()),
+    }
+}
+
+fn check_ends(graph: &LogicalGraph) -> Result<(), TopologyError> {
+    let vertices = graph.vertices.len();
+    for (edge, LogicalEdge { from, to, .. }) in graph.edges.iter().enumerate() {
+        if let Some(&vertex) = [from, to].into_iter().find(|&&end| end >= vertices) {
+            return Err(TopologyError::UnknownVertex { edge, vertex, vertices });
+        }
+    }
+    Ok(())
+}
+
+/// All data sets by (producer, number), and for each edge the position of the one it reads.
+fn data_sets(graph: &LogicalGraph) -> Result<(Vec<DataSet>, Vec<u32>), TopologyError> {
+    let mut known: BTreeMap<(usize, u32), &LogicalEdge> = BTreeMap::new();
+    for edge in &graph.edges {
+        let first = *known.entry((edge.from, edge.data_set)).or_insert(edge);
+        let name = || (graph.vertices[edge.from].name.clone(), edge.data_set);
+        if first.pattern != edge.pattern {
+            let (vertex, data_set) = name();
+            return Err(TopologyError::PatternMismatch { vertex, data_set });
+        }
+        if first.partition_type != edge.partition_type {
+            let (vertex, data_set) = name();
+            return Err(TopologyError::TypeMismatch { vertex, data_set });
+        }
+    }
+    let position: BTreeMap<(usize, u32), u32> = known.keys().copied().zip(0..).collect();
+    let set_of_edge = graph.edges.iter().map(|edge| position[&(edge.from, edge.data_set)]).collect();
+    let sets = known
+        .into_iter()
+        .map(|((vertex, number), edge)| DataSet {
+            vertex: u32::try_from(vertex).unwrap_or(u32::MAX),
+            number,
+            partition_type: edge.partition_type,
+        })
+        .collect();
+    Ok((sets, set_of_edge))
+}
+
+/// Kahn's algorithm; what it cannot remove is on or behind a cycle.
+fn check_acyclic(graph: &LogicalGraph) -> Result<(), TopologyError> {
+    let outputs = Csr::new(graph.vertices.len(), graph.edges.iter().map(|edge| edge.from));
+    let mut open = vec![0_u32; graph.vertices.len()];
+    graph.edges.iter().for_each(|edge| open[edge.to] += 1);
+    let mut ready: Vec<usize> = (0..open.len()).filter(|&vertex| open[vertex] == 0).collect();
+    while let Some(vertex) = ready.pop() {
+        for &edge in outputs.row(vertex) {
+            let to = graph.edges[edge as usize].to;
+            open[to] -= 1;
+            if open[to] == 0 {
+                ready.push(to);
+            }
+        }
+    }
+    let vertices: Vec<String> =
+        (0..open.len()).filter(|&v| open[v] > 0).map(|v| graph.vertices[v].name.clone()).collect();
+    if vertices.is_empty() { Ok(()) } else { Err(TopologyError::Cyclic { vertices }) }
+}
+
+/// Running sums, starting with 0 and ending with the total.
+fn offsets(counts: impl Iterator<Item = u32>, what: &'static str) -> Result<Vec<u32>, TopologyError> {
+    let mut sums = vec![0_u32];
+    let mut sum = 0_u32;
+    for count in counts {
+        sum = sum.checked_add(count).ok_or(TopologyError::TooLarge(what))?;
+        sums.push(sum);
+    }
+    Ok(sums)
+}
