@@ -15,12 +15,12 @@ pub mod deadlines;
 pub mod layout;
 pub mod memory;
 pub mod metadata;
-
+pub mod s3;
 pub mod snapshots;
 
 pub use blob::{BlobError, BlobErrorKind, BlobInfo, BlobOp, BlobStore, PutMode};
 pub use checkpoints::{CheckpointStorage, DiscardError, RecoverError};
 pub use deadlines::Deadlines;
 pub use memory::{FaultOutcome, MemoryBlobStore};
-
+pub use s3::S3BlobStore;
 pub use snapshots::{INLINE_LIMIT_BYTES, SnapshotStorage};
