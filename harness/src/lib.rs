@@ -1,1 +1,22 @@
-//! skeleton
+//! Stormproof proves that a batch-and-stream engine recovers as it promises: it runs jobs, breaks things at chosen
+//! moments and judges from recorded facts.
+//!
+//! ```text
+//! plan ──resolve──> run ──records──> timeline ──oracles──> verdicts ──> reports
+//! ```
+//!
+//! # Layout
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`flink`] | client of Flink's REST API, 1.13 to 2.3; the bundled coordinator speaks it too |
+//! | [`timeline`] | the append-only record of a run, its file form, and the questions oracles ask of it |
+//! | [`verdict`] | the eight verdicts, how they combine, exit codes |
+//!
+//! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
+//! again, and every target shares every oracle.
+
+pub mod flink;
+pub mod oracle;
+pub mod timeline;
+pub mod verdict;
