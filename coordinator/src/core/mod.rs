@@ -12,6 +12,7 @@ mod csr;
 pub mod event;
 pub mod failover;
 pub mod input_splits;
+pub mod job;
 pub mod partition_release;
 pub mod partition_tracker;
 pub mod regions;
