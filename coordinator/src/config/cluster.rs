@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::options;
 use super::settings::{ConfigError, Settings};
+use crate::storage::Deadlines;
 
 /// Typed settings of the process; jobs have their own ([`super::job`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +15,8 @@ pub struct ClusterSettings {
     pub heartbeat_timeout: Duration,
     /// Ended jobs that are kept for REST.
     pub max_ended_jobs: usize,
-    /// Most time one read of the checkpoint store may take while a job is recovered.
-    pub store_read_timeout: Duration,
+    /// Limits of calls to the checkpoint store.
+    pub store_deadlines: Deadlines,
 }
 
 impl ClusterSettings {
@@ -40,7 +41,12 @@ impl ClusterSettings {
             heartbeat_interval,
             heartbeat_timeout,
             max_ended_jobs: settings.count(&options::JOBSTORE_CAPACITY).unwrap_or_default() as usize,
-            store_read_timeout: duration(&options::STORE_READ_TIMEOUT),
+            store_deadlines: Deadlines {
+                attempt: duration(&options::STORE_ATTEMPT_TIMEOUT),
+                body_idle: duration(&options::STORE_ATTEMPT_TIMEOUT),
+                total: duration(&options::STORE_TIMEOUT),
+                ..Deadlines::default()
+            },
         })
     }
 }
@@ -54,6 +60,7 @@ mod tests {
         let settings = ClusterSettings::new(&Settings::default()).unwrap();
         assert_eq!(settings.heartbeat_timeout, Duration::from_secs(50));
         assert_eq!(settings.max_ended_jobs, 100);
+        assert_eq!(settings.store_deadlines, Deadlines::default());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | [`settings`] | [`Settings`]: values of those keys, checked when they are set; later sources override earlier ones |
 //! | [`file`](mod@file) | reads a TOML file or a Flink `config.yaml` |
 //! | [`cluster`] | what the coordinator process itself is configured with |
+//! | [`job`] | what a job is configured with, and which restart strategy applies |
 
 //! | [`process`] | how processes are started |
 //!
@@ -15,6 +16,7 @@
 pub mod cluster;
 pub mod duration;
 pub mod file;
+pub mod job;
 
 pub mod options;
 pub mod process;

@@ -170,8 +170,10 @@ options! {
     /// Ours: whether a PartitionException that names an *old* attempt of the producer condemns the new one.
     STALE_PARTITION = ConfigOption::of(
         "stormproof.failover.stale-partition-exception", "ignore", Choice(&[&["ignore"], &["honour", "honor"]]), Job);
-    /// Ours: most time one read of the checkpoint store may take while a job is recovered.
-    STORE_READ_TIMEOUT = ConfigOption::of("stormproof.store.read-timeout", "30 s", Duration, Cluster);
+    /// Ours: most time one attempt of a call to the checkpoint store may take, and most silence within it.
+    STORE_ATTEMPT_TIMEOUT = ConfigOption::of("stormproof.store.attempt-timeout", "5 s", Duration, Cluster);
+    /// Ours: most time a call to the checkpoint store may take, with its retries.
+    STORE_TIMEOUT = ConfigOption::of("stormproof.store.timeout", "20 s", Duration, Cluster);
     /// Ours: a name for the cluster, shown by REST.
     CLUSTER_NAME = ConfigOption::of("stormproof.cluster.name", "stormproof", Text, Cluster);
 }

@@ -1,0 +1,92 @@
+//! Snapshots of jobs that have no JobMaster (Flink's sparse execution graph, reference 6.6).
+
+use std::collections::BTreeMap;
+
+use super::define::Definition;
+use crate::core::event::Millis;
+use crate::core::snapshot::{CheckpointStats, ExceptionEntry, JobSnapshot};
+use crate::core::status::JobStatus;
+use crate::graph::{JobId, JobKind};
+use crate::leadership::{JobRecord, JobResult};
+
+fn empty(id: JobId, name: String, start_ms: Millis) -> JobSnapshot {
+    JobSnapshot {
+        id,
+        name,
+        kind: JobKind::Streaming,
+        status: JobStatus::Initializing,
+        start_ms,
+        end_ms: None,
+        timestamps: BTreeMap::from([(JobStatus::Initializing, start_ms)]),
+        vertices: vec![],
+        edges: vec![],
+        exceptions: vec![],
+        checkpoints: None,
+        restarts: 0,
+        config: BTreeMap::new(),
+    }
+}
+
+/// A job that is INITIALIZING; its graph is known if `definition` is.
+pub(crate) fn initializing(record: &JobRecord, definition: Option<&Definition>) -> JobSnapshot {
+    let mut snapshot = empty(record.id, record.job.clone(), record.submitted_ms);
+    match definition {
+        None => snapshot.config = record.config.clone(),
+        Some(Definition { graph, config, shown }) => {
+            snapshot.name = graph.name.clone();
+            snapshot.kind = graph.kind;
+            snapshot.config = shown.clone();
+            snapshot.checkpoints = config
+                .core
+                .checkpoint_interval_ms
+                .map(|interval_ms| CheckpointStats { interval_ms, ..CheckpointStats::default() });
+        }
+    }
+    snapshot
+}
+
+/// `before`, in another status since `now`.
+pub(crate) fn in_status(before: &JobSnapshot, status: JobStatus, now: Millis) -> JobSnapshot {
+    let mut snapshot = before.clone();
+    snapshot.status = status;
+    snapshot.timestamps.insert(status, now);
+    if status.is_globally_terminal() {
+        snapshot.end_ms = Some(now);
+    }
+    snapshot
+}
+
+/// `before`, FAILED before it had a JobMaster: one global entry in the exception history (P246).
+pub(crate) fn failed(before: &JobSnapshot, causes: &[String], now: Millis) -> JobSnapshot {
+    let mut snapshot = in_status(before, JobStatus::Failed, now);
+    let mut stacktrace = vec!["could not start the JobMaster".to_owned()];
+    stacktrace.extend_from_slice(causes);
+    snapshot.exceptions = vec![ExceptionEntry {
+        name: "JobInitializationException".to_owned(),
+        stacktrace: stacktrace.join("\n"),
+        timestamp_ms: now,
+        task_name: None,
+        endpoint: None,
+        executor: None,
+        concurrent: vec![],
+    }];
+    snapshot
+}
+
+/// A job that ended under an earlier leader: all that is left is its result.
+pub(crate) fn of_result(result: &JobResult) -> JobSnapshot {
+    let mut snapshot = empty(result.id, result.name.clone(), result.start_ms);
+    snapshot = in_status(&snapshot, result.status, result.end_ms);
+    if let Some(failure) = &result.failure {
+        snapshot.exceptions = vec![ExceptionEntry {
+            name: "JobFailed".to_owned(),
+            stacktrace: failure.clone(),
+            timestamp_ms: result.end_ms,
+            task_name: None,
+            endpoint: None,
+            executor: None,
+            concurrent: vec![],
+        }];
+    }
+    snapshot
+}
