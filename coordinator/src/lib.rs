@@ -11,6 +11,7 @@
 //! | [`leadership`] | leader election and the pointers that survive a killed coordinator |
 //! | [`runtime`] | the tokio shell around `core`: Dispatcher, JobMaster, resource manager, RPC |
 //! | [`executor`] | tasks, exchanges, result partitions on disk, state, barriers |
+//! | [`explain`] | what restarts if a task fails, for graphs in JSON Lines |
 //! | [`rest`] | Flink's REST API: same paths, same JSON |
 //!
 //! The rule that decides most questions: **one serial owner per job, and everything slow is outside it**
@@ -19,6 +20,7 @@
 pub mod config;
 pub mod core;
 pub mod executor;
+pub mod explain;
 pub mod graph;
 pub mod leadership;
 pub mod rest;
