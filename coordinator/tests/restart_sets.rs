@@ -9,7 +9,6 @@ use stormproof_coordinator::explain::{Answer, answer_case};
 const CASES: &str = include_str!("restart-sets/cases.jsonl");
 const ANSWERS: &str = include_str!("restart-sets/answers.jsonl");
 
-// P009 P010 P011 P014 P015 P019 (regions), P001-P007 (restart sets): the same questions, asked of the sample.
 #[test]
 fn all_sample_cases_are_answered_as_flink_answers_them() {
     let (mut asked, mut wrong) = (0, Vec::new());

@@ -103,3 +103,86 @@ impl GroupStatus {
         self.unfinished[group.at()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::core::testing::{partition, task, topology};
+
+    /// The invariant of FLINK-12131, from the flags alone.
+    fn assert_counts(status: &GroupStatus, flags: &[bool]) {
+        for group in (0..status.topology.group_count()).map(|group| GroupIndex(group as u32)) {
+            let open = status.topology.group_partitions(group).filter(|partition| !flags[partition.at()]).count();
+            assert_eq!(status.unfinished(group) as usize, open, "{group:?}");
+            let is_blocking = !status.topology.group_type(group).can_be_pipelined_consumed();
+            assert_eq!(status.is_consumable(group), open == 0 || !is_blocking, "{group:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_complete_when_all_its_partitions_are() {
+        let topology = topology("a*2 b*2 c", "a=b:B a-c:B");
+        let mut status = GroupStatus::new(&topology);
+        assert_eq!(status.task_finished(task(&topology, "a1")), []);
+        assert_eq!(status.task_finished(task(&topology, "a2")), [GroupIndex(0), GroupIndex(1)]);
+        status.task_reset(task(&topology, "a1"));
+        assert_eq!((status.unfinished(GroupIndex(0)), status.is_consumable(GroupIndex(0))), (1, false));
+        assert_eq!(status.task_finished(task(&topology, "a1")), [GroupIndex(0), GroupIndex(1)]);
+    }
+
+    #[test]
+    fn finishing_twice_and_finishing_a_pipelined_partition_are_errors() {
+        let topology = topology("a b c", "a-b:B a-c:P");
+        let (blocking, pipelined) = (partition(&topology, "a->b"), partition(&topology, "a->c"));
+        let mut status = GroupStatus::new(&topology);
+        assert_eq!(status.partition_finished(blocking), Ok(vec![GroupIndex(0)]));
+        assert_eq!(status.partition_finished(blocking), Err(GroupStatusError::AlreadyFinished(blocking)));
+        assert_eq!(status.partition_finished(pipelined), Err(GroupStatusError::MustBePipelined(pipelined)));
+        assert_eq!((status.unfinished(GroupIndex(0)), status.unfinished(GroupIndex(1))), (0, 1));
+    }
+
+    #[test]
+    fn hybrid_partitions_do_not_touch_the_count_on_reset() {
+        let topology = topology("a b", "a-b:HF");
+        let hybrid = partition(&topology, "a");
+        let mut status = GroupStatus::new(&topology);
+        assert!(status.is_consumable(GroupIndex(0)));
+        status.partition_reset(hybrid);
+        assert_eq!(status.unfinished(GroupIndex(0)), 1);
+        status.partition_finished(hybrid).unwrap();
+        status.partition_reset(hybrid);
+        assert_eq!(status.unfinished(GroupIndex(0)), 0);
+    }
+
+    #[test]
+    fn a_task_that_only_streams_completes_nothing() {
+        let topology = topology("a b c", "a-b:P a-c:HS");
+        let mut status = GroupStatus::new(&topology);
+        assert_eq!(status.task_finished(task(&topology, "a")), []);
+        assert_counts(&status, &[false; 2]);
+    }
+
+    proptest! {
+        /// Whatever finishes and is reset, in whatever order, the counts follow the flags.
+        #[test]
+        fn counts_follow_flags(steps in prop::collection::vec((0..11_u32, any::<bool>()), 0..60)) {
+            let topology = topology("a*3 b*2 c*4", "a=b:B a-b,c:B b-c:BP");
+            let mut status = GroupStatus::new(&topology);
+            let mut flags = vec![false; topology.partition_count()];
+            for (number, finishes) in steps {
+                let number = number % flags.len() as u32;
+                let partition = PartitionIndex(number);
+                if finishes {
+                    let was_finished = std::mem::replace(&mut flags[partition.at()], true);
+                    prop_assert_eq!(status.partition_finished(partition).is_err(), was_finished);
+                } else {
+                    flags[partition.at()] = false;
+                    status.partition_reset(partition);
+                }
+                assert_counts(&status, &flags);
+            }
+        }
+    }
+}

@@ -21,5 +21,7 @@ mod scc;
 pub mod slot_manager;
 pub mod snapshot;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod topology;
 mod union_find;

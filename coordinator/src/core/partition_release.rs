@@ -103,3 +103,106 @@ impl PartitionRelease {
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::testing::{partitions, task, topology};
+
+    struct Job(Topology, PartitionRelease);
+
+    impl Job {
+        fn new(vertices: &str, edges: &str, is_enabled: bool) -> Self {
+            let topology = topology(vertices, edges);
+            let release = PartitionRelease::new(&topology, &Regions::build(&topology), is_enabled);
+            Self(topology, release)
+        }
+
+        fn finish(&mut self, name: &str) -> Vec<PartitionIndex> {
+            self.1.vertex_finished(task(&self.0, name))
+        }
+
+        fn unfinish(&mut self, name: &str) {
+            self.1.vertex_unfinished(task(&self.0, name));
+        }
+
+        fn of(&self, names: &str) -> Vec<PartitionIndex> {
+            partitions(&self.0, names)
+        }
+    }
+
+    // P166 P168 P169
+    #[test]
+    fn partitions_go_when_their_consuming_region_has_finished() {
+        let mut job = Job::new("a b c", "a-b:B b-c:P", true);
+        assert_eq!(job.finish("a"), []);
+        assert_eq!(job.finish("b"), []);
+        assert_eq!(job.finish("c"), job.of("a"));
+    }
+
+    // P168
+    #[test]
+    fn each_region_releases_what_only_it_reads() {
+        let mut job = Job::new("a*2 b*2", "a-b:HF", true);
+        job.finish("a1");
+        assert_eq!(job.finish("b1"), job.of("a1"));
+        assert_eq!(job.finish("b2"), job.of("a2"));
+    }
+
+    #[test]
+    fn an_all_to_all_group_waits_for_its_last_region() {
+        let mut job = Job::new("a*3 b*2", "a=b:B", true);
+        assert_eq!(job.finish("b2"), []);
+        assert_eq!(job.finish("b1"), job.of("a1 a2 a3"));
+    }
+
+    // P167 P170
+    #[test]
+    fn running_again_undoes_finishing() {
+        let mut job = Job::new("a b*2", "a=b:B", true);
+        job.finish("b1");
+        job.unfinish("b1");
+        assert_eq!(job.finish("b2"), []);
+        assert_eq!(job.finish("b1"), job.of("a"));
+        job.unfinish("b2");
+        assert_eq!(job.finish("b2"), job.of("a"));
+    }
+
+    // P172
+    #[test]
+    fn finishing_and_unfinishing_are_idempotent() {
+        let mut job = Job::new("a b*2", "a=b:B", true);
+        assert_eq!((job.finish("b1"), job.finish("b1")), (vec![], vec![]));
+        job.unfinish("b2");
+        assert_eq!(job.finish("b2"), job.of("a"));
+        assert_eq!(job.finish("b2"), []);
+        job.unfinish("b1");
+        job.unfinish("b1");
+        assert_eq!(job.finish("b1"), job.of("a"));
+    }
+
+    // P175
+    #[test]
+    fn a_shared_data_set_waits_for_its_last_consumer() {
+        let mut job = Job::new("a b c", "a-b,c:B", true);
+        assert_eq!(job.finish("c"), []);
+        assert_eq!(job.finish("b"), job.of("a"));
+        let mut job = Job::new("a b c", "a-b:B a-c:B", true);
+        assert_eq!(job.finish("c"), job.of("a->c"));
+    }
+
+    #[test]
+    fn persistent_and_pipelined_partitions_stay() {
+        let mut job = Job::new("a b", "a-b:BP", true);
+        assert_eq!(job.finish("b"), []);
+        let mut job = Job::new("a b", "a-b:P", true);
+        assert_eq!((job.finish("a"), job.finish("b")), (vec![], vec![]));
+    }
+
+    // P174
+    #[test]
+    fn nothing_is_released_when_switched_off() {
+        let mut job = Job::new("a b", "a-b:B", false);
+        assert_eq!(job.finish("b"), []);
+    }
+}

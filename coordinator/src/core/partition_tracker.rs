@@ -83,3 +83,91 @@ impl PartitionTracker {
         Some(executor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{PartitionId, TaskId, VertexId};
+
+    fn partition(subtask: u32, attempt: u32) -> ResultPartitionId {
+        let producer = TaskId { vertex: VertexId::of_name("map"), subtask };
+        ResultPartitionId { partition: PartitionId { producer, data_set: 0 }, attempt }
+    }
+
+    fn executor(number: u32) -> ExecutorId {
+        ExecutorId(format!("executor-{number}"))
+    }
+
+    // P176
+    #[test]
+    fn only_types_that_the_scheduler_releases_are_tracked() {
+        for kind in ResultPartitionType::ALL {
+            let mut tracker = PartitionTracker::new();
+            tracker.start_tracking(partition(0, 0), executor(1), kind);
+            let expected = !matches!(
+                kind,
+                ResultPartitionType::Pipelined
+                    | ResultPartitionType::PipelinedBounded
+                    | ResultPartitionType::PipelinedApproximate
+            );
+            assert_eq!(tracker.is_tracked(&partition(0, 0)), expected, "{kind:?}");
+            assert_eq!(tracker.tracks_on(&executor(1)), expected, "{kind:?}");
+        }
+    }
+
+    fn three() -> PartitionTracker {
+        let mut tracker = PartitionTracker::new();
+        for (subtask, number) in [(0, 1), (1, 2), (2, 1)] {
+            tracker.start_tracking(partition(subtask, 0), executor(number), ResultPartitionType::Blocking);
+        }
+        tracker
+    }
+
+    // P177: what is stopped comes back grouped, one release an executor; unknown partitions are ignored.
+    #[test]
+    fn stopping_groups_by_executor() {
+        let mut tracker = three();
+        let stop = [2, 9, 1, 0].map(|subtask| partition(subtask, 0));
+        let expected =
+            vec![(executor(1), vec![partition(2, 0), partition(0, 0)]), (executor(2), vec![partition(1, 0)])];
+        assert_eq!(tracker.stop_tracking(&stop), expected);
+        assert_eq!(tracker.stop_tracking(&stop), vec![]);
+        assert!(!tracker.tracks_on(&executor(1)) && tracker.all().next().is_none());
+    }
+
+    // P191
+    #[test]
+    fn a_lost_executor_takes_its_partitions_with_it() {
+        let mut tracker = three();
+        assert_eq!(tracker.executor_lost(&executor(1)), [partition(0, 0), partition(2, 0)]);
+        assert!(!tracker.is_tracked(&partition(0, 0)) && tracker.is_tracked(&partition(1, 0)));
+        assert_eq!(tracker.executor_lost(&executor(1)), []);
+        assert_eq!(tracker.all().count(), 1);
+    }
+
+    #[test]
+    fn another_attempt_is_another_partition() {
+        let mut tracker = three();
+        assert!(!tracker.is_tracked(&partition(0, 1)));
+        tracker.start_tracking(partition(0, 1), executor(3), ResultPartitionType::HybridFull);
+        assert_eq!(tracker.location(&partition(0, 0)), Some(&executor(1)));
+        assert_eq!(tracker.location(&partition(0, 1)), Some(&executor(3)));
+    }
+
+    #[test]
+    fn a_partition_that_is_announced_again_moves() {
+        let mut tracker = three();
+        tracker.start_tracking(partition(1, 0), executor(1), ResultPartitionType::Blocking);
+        assert!(!tracker.tracks_on(&executor(2)));
+        assert_eq!(tracker.executor_lost(&executor(1)).len(), 3);
+    }
+
+    // P180: what is persistent can be told apart when the job ends.
+    #[test]
+    fn types_are_remembered() {
+        let mut tracker = three();
+        tracker.start_tracking(partition(5, 0), executor(1), ResultPartitionType::BlockingPersistent);
+        let kept: Vec<_> = tracker.all().filter(|(.., kind)| kind.is_persistent()).map(|(id, ..)| *id).collect();
+        assert_eq!(kept, [partition(5, 0)]);
+    }
+}

@@ -10,6 +10,8 @@ use super::ids::VertexId;
 use super::partition::{ResultPartitionType, ShipStrategy};
 use super::registry::ParamError;
 use super::user::{Operator, Source, SplitSource, TaskError, TaskInfo};
+use crate::core::regions::deadlocked_vertices;
+use crate::core::topology::LogicalGraph;
 
 /// Most subtasks a vertex may have (Flink's upper bound of the maximum parallelism).
 pub const MAX_PARALLELISM: u32 = 32_768;
@@ -237,7 +239,7 @@ impl JobGraphBuilder {
         self
     }
 
-    /// Checks the graph and sorts it topologically.
+    /// Checks the graph and sorts it topologically. Refuses one whose pipelined regions wait for each other.
     ///
     /// # Errors
     /// See [`JobGraphError`]; the error names the vertex.
@@ -306,6 +308,61 @@ impl JobGraphBuilder {
         let edges =
             self.edges.iter().map(|edge| Edge { from: position[edge.from], to: position[edge.to], ..*edge }).collect();
         let vertices = order.iter().map(|&old| self.vertices[old].clone()).collect();
-        Ok(JobGraph { name: self.name, kind: self.kind, vertices, edges, config: self.config })
+        let graph = JobGraph { name: self.name, kind: self.kind, vertices, edges, config: self.config };
+        match deadlocked_vertices(&LogicalGraph::of_job(&graph)) {
+            Some(stuck) => Err(JobGraphError::RegionDeadlock(
+                stuck.into_iter().map(|position| graph.vertices[position].name.clone()).collect(),
+            )),
+            None => Ok(graph),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Collector, Record, SourceStatus, TaskContext};
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn poll(&mut self, _: &mut dyn TaskContext, _: &mut dyn Collector) -> Result<SourceStatus, TaskError> {
+            Ok(SourceStatus::Finished)
+        }
+    }
+
+    impl Operator for Nothing {
+        fn process(
+            &mut self,
+            _: usize,
+            _: Record,
+            _: &mut dyn TaskContext,
+            _: &mut dyn Collector,
+        ) -> Result<(), TaskError> {
+            Ok(())
+        }
+    }
+
+    /// `a` feeds `b` and `c`, which feed `d`; the four edges have the given types, in that order.
+    fn diamond(types: [ResultPartitionType; 4]) -> Result<JobGraph, JobGraphError> {
+        let mut job = JobGraph::builder("diamond", JobKind::Batch);
+        let a = job.source("a", 2, |_| Ok(Box::new(Nothing)));
+        let [b, c, d] = ["b", "c", "d"].map(|name| job.operator(name, 2, |_| Ok(Box::new(Nothing))));
+        for ((from, to), kind) in [(a, b), (a, c), (b, d), (c, d)].into_iter().zip(types) {
+            job.connect(from, to, ShipStrategy::Forward, kind);
+        }
+        job.build()
+    }
+
+    #[test]
+    fn regions_that_wait_for_each_other_are_refused_by_name() {
+        use ResultPartitionType::{Blocking as B, HybridFull as H, PipelinedBounded as P};
+        // Reference 1.5, second row: {a, c, d} needs b's output and b needs a's.
+        let refused = diamond([B, P, B, P]).unwrap_err();
+        assert_eq!(refused, JobGraphError::RegionDeadlock(["a", "b", "c", "d"].map(str::to_owned).to_vec()));
+        assert!(matches!(diamond([H, P, B, P]), Err(JobGraphError::RegionDeadlock(_))));
+        for fine in [[B, P, P, P], [B, B, B, B], [P, P, B, B], [B, B, P, P]] {
+            assert!(diamond(fine).is_ok(), "{fine:?}");
+        }
     }
 }

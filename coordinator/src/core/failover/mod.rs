@@ -1,11 +1,15 @@
 //! Which tasks restart (reference 2.2, 2.3).
 
+#[cfg(test)]
+mod tests;
+
 use std::str::FromStr;
 
 use super::bitset::BitSet;
 use super::regions::{RegionIndex, Regions};
 use super::status::ExecutionState;
 use super::topology::{GroupIndex, PartitionIndex, TaskIndex, Topology};
+use crate::graph::ResultPartitionType;
 
 /// How a failure widens to a restart set (`jobmanager.execution.failover-strategy`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -118,10 +122,11 @@ pub fn restart_set(
     tasks
 }
 
-/// All tasks that are not CREATED: what restarts after a global failure, or always with [`FailoverStrategy::Full`].
+/// What restarts after a global failure, and after any failure with [`FailoverStrategy::Full`]: all tasks. Flink does
+/// not leave CREATED ones out here, so they too get a new attempt.
 #[must_use]
-pub fn restart_all(topology: &Topology, state: impl Fn(TaskIndex) -> ExecutionState) -> Vec<TaskIndex> {
-    topology.tasks().filter(|&task| state(task) != ExecutionState::Created).collect()
+pub fn restart_all(topology: &Topology) -> Vec<TaskIndex> {
+    topology.tasks().collect()
 }
 
 struct Search<'a> {
@@ -147,8 +152,7 @@ impl Search<'_> {
             return;
         }
         let kind = topology.group_type(group);
-        let can_be_read_again =
-            kind.is_reconsumable() || kind == crate::graph::ResultPartitionType::PipelinedApproximate;
+        let can_be_read_again = kind.is_reconsumable() || kind == ResultPartitionType::PipelinedApproximate;
         for (partition, producer) in topology.group_partitions(group).zip(topology.group_producers(group)) {
             if !can_be_read_again || !holds(partition) {
                 self.visit(self.regions.region_of(producer));

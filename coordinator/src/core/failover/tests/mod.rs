@@ -1,0 +1,4 @@
+mod examples;
+mod model;
+mod parity;
+mod properties;
