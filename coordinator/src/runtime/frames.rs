@@ -128,6 +128,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
+    /// The stream itself. What was read ahead of the next frame is lost.
+    pub fn into_inner(self) -> R {
+        self.inner.into_inner()
+    }
+
     /// The next frame, not decoded. Cancel-safe.
     ///
     /// # Errors
