@@ -18,6 +18,8 @@ mod json;
 mod routes;
 mod server;
 mod submit;
+#[cfg(test)]
+mod tests;
 
 pub use json::aggregate_status;
 pub use server::{RestError, RestServer};
