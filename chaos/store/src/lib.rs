@@ -1,1 +1,81 @@
-//! skeleton
+//! An embedded S3 server for tests of recovery.
+//!
+//! It is small, in memory, and strict where recovery depends on it: conditional writes are atomic, listings are
+//! exact, ETags are those of S3, and every request is in a ledger, also one that is refused, hangs or is cut. It can
+//! hurt requests by rule in ways that a network fault cannot: an error *after* the write has happened, a stale
+//! listing, a body that stops at byte n.
+//!
+//! ```
+//! use stormproof_store::{Effect, Nth, Operation, Rule, S3Server};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let server = S3Server::builder().credentials("key", "secret").start().await?;
+//! server.backend().create_bucket("checkpoints")?;
+//! println!("clients connect to {}", server.endpoint());
+//!
+//! // The second read of any _metadata gets its answer three seconds late.
+//! let slow = Rule::new("slow metadata", Effect::StallHeaders { ms: 3_000 });
+//! server.rules().add(slow.on(Operation::GetObject).key("*/_metadata").nth(Nth::only(2)))?;
+//!
+//! // ... run what is to be tested; then ask what it did and what it left.
+//! let reads = server.ledger().count(|entry| entry.is(Operation::GetObject, "/_metadata"));
+//! assert_eq!((reads, server.rules().counts()["slow metadata"].acted), (0, 0));
+//! assert!(server.backend().leftovers().uploads.is_empty());
+//! server.shutdown().await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it speaks
+//!
+//! Path-style requests over HTTP/1.1, signed with AWS signature 4 (header, presigned URL, `aws-chunked` bodies with
+//! and without trailers), one pair of keys. Buckets (create, head, list, location, delete); objects (put, get, head,
+//! delete, delete many, copy; ranges, single parts, conditions on reads and writes, user metadata, checksums);
+//! listings of both versions; multipart uploads including part copies. Anything else, such as versions, tags or
+//! policies, answers 501 `NotImplemented`.
+//!
+//! Conditional writes follow what AWS documents: 412 `PreconditionFailed` if the condition does not hold, 404
+//! `NoSuchKey` for `If-Match` on an absent key, 409 `ConditionalRequestConflict` for a create-only put that was
+//! under way while the key was deleted.
+//!
+//! Known differences from AWS: a range header that cannot be parsed answers 400 (AWS ignores it); completing an
+//! upload a second time answers 404 `NoSuchUpload`; the ETag of a conditional request is compared without regard to
+//! weakness.
+//!
+//! # Layout
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `config`, `error`, `server` | start, serve, stop |
+//! | `edge` | what wraps every connection: tells operations apart, counts bytes, keeps the ledger, applies rules |
+//! | `ledger` | what was asked, and what became of it |
+//! | `rules`, `effects` | which request is hurt, and how |
+//! | `s3` | the S3 protocol, one file per group of operations |
+//! | `backend` | what is stored, behind one lock |
+//!
+//! A request passes `edge::service` (ledger entry opened, rule chosen) → `s3s` (signature, XML) → `s3` →
+//! `backend`, and its answer passes `edge::body` (bytes counted, entry closed) on the way out.
+
+mod backend;
+mod config;
+mod edge;
+mod effects;
+mod error;
+mod ledger;
+mod rules;
+mod s3;
+mod server;
+
+pub use backend::Backend;
+pub use backend::error::BackendError;
+pub use backend::object::ObjectInfo;
+pub use backend::snapshot::{BucketSnapshot, Leftovers};
+pub use backend::uploads::OpenUpload;
+pub use config::{Limits, S3ServerConfig};
+pub use edge::operation::{Operation, UnknownOperation};
+pub use effects::Effect;
+pub use error::StoreError;
+pub use ledger::{Entry, Ledger, LedgerEvent, Outcome};
+pub use rules::{Nth, Rule, RuleCount, RuleError, RuleSet, Rules};
+pub use server::{S3Server, S3ServerBuilder, ShutdownReport};

@@ -1,0 +1,181 @@
+//! Multipart uploads: create, add parts, complete, abort, list.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::Backend;
+use super::condition::WriteCondition;
+use super::content::Content;
+use super::error::BackendError;
+use super::object::{Object, ObjectHeaders, epoch_ms, md5_of, multipart_etag};
+use super::objects::{check_key, check_size};
+use super::state::{Part, State, Upload};
+
+/// An upload that was neither completed nor aborted: a leftover, if nobody is writing any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpenUpload {
+    /// The bucket.
+    pub bucket: String,
+    /// The key it would become.
+    pub key: String,
+    /// The upload id.
+    pub upload: String,
+    /// When it was created, milliseconds since the epoch.
+    pub initiated_ms: u64,
+    /// Parts uploaded so far.
+    pub parts: usize,
+    /// Bytes these parts hold.
+    pub part_bytes: u64,
+}
+
+/// One entry of a request to complete an upload: the part number and, if the client sent it, the ETag.
+pub(crate) type WantedPart = (i32, Option<String>);
+
+impl Backend {
+    pub(crate) fn create_upload(
+        &self,
+        bucket: &str,
+        key: &str,
+        headers: ObjectHeaders,
+        now: SystemTime,
+    ) -> Result<String, BackendError> {
+        check_key(key)?;
+        let mut state = self.lock();
+        state.bucket(bucket)?;
+        state.uploads_created += 1;
+        // The time makes ids of two servers differ, should a client keep one across a restart.
+        let id = format!("{:011x}-{:08x}", epoch_ms(now), state.uploads_created);
+        let upload = Upload { initiated: now, headers, parts: Default::default() };
+        state.bucket_mut(bucket)?.uploads.insert((key.to_owned(), id.clone()), upload);
+        Ok(id)
+    }
+
+    /// Stores a part, replacing one of the same number, and gives back its ETag.
+    pub(crate) fn put_part(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        number: i32,
+        content: Content,
+        now: SystemTime,
+    ) -> Result<Part, BackendError> {
+        let limits = self.limits();
+        check_size(content.len(), limits.max_object_bytes)?;
+        let part = Part { md5: md5_of(&content), content, last_modified: now };
+        let mut state = self.lock();
+        let replaced = open(&mut state, bucket, key, upload)?.parts.get(&number).map_or(0, |old| old.content.len());
+        state.account(part.content.len(), replaced, limits.max_total_bytes)?;
+        open(&mut state, bucket, key, upload)?.parts.insert(number, part.clone());
+        Ok(part)
+    }
+
+    /// Checks the parts and the condition, and makes the object appear, in one step. A refused completion leaves
+    /// the upload open, so that it can be tried again or aborted.
+    pub(crate) fn complete_upload(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        wanted: &[WantedPart],
+        condition: &WriteCondition,
+        now: SystemTime,
+    ) -> Result<Arc<Object>, BackendError> {
+        let limits = self.limits();
+        let mut state = self.lock();
+        let chosen = chosen_parts(open(&mut state, bucket, key, upload)?, wanted, limits.min_part_bytes)?;
+        let content = Content::concat(chosen.iter().map(|part| &part.content));
+        check_size(content.len(), limits.max_object_bytes)?;
+        let held = state.bucket_mut(bucket)?;
+        condition.check(bucket, key, held.objects.get(key).map(Arc::as_ref))?;
+        let done = held
+            .uploads
+            .remove(&(key.to_owned(), upload.to_owned()))
+            .ok_or_else(|| no_such_upload(bucket, key, upload))?;
+        let md5s: Vec<[u8; 16]> = chosen.iter().map(|part| part.md5).collect();
+        let freed_parts = done.total_bytes();
+        let added = content.len();
+        let object = Arc::new(Object {
+            content,
+            etag: multipart_etag(&md5s),
+            last_modified: now,
+            headers: done.headers,
+            part_bytes: chosen.iter().map(|part| part.content.len()).collect(),
+        });
+        let replaced = held.replace(key, Arc::clone(&object)).map_or(0, |old| old.content.len());
+        // The object's bytes are a subset of the parts' bytes, so this never grows the store.
+        state.account(added, freed_parts + replaced, limits.max_total_bytes)?;
+        Ok(object)
+    }
+
+    pub(crate) fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<(), BackendError> {
+        let mut state = self.lock();
+        let gone = state.bucket_mut(bucket)?.uploads.remove(&(key.to_owned(), upload.to_owned()));
+        let freed = gone.ok_or_else(|| no_such_upload(bucket, key, upload))?.total_bytes();
+        state.account(0, freed, self.limits().max_total_bytes)
+    }
+
+    /// The parts of an upload by number.
+    pub(crate) fn parts(&self, bucket: &str, key: &str, upload: &str) -> Result<Vec<(i32, Part)>, BackendError> {
+        let mut state = self.lock();
+        let upload = open(&mut state, bucket, key, upload)?;
+        Ok(upload.parts.iter().map(|(number, part)| (*number, part.clone())).collect())
+    }
+
+    /// Uploads of a bucket that are still open, by key and upload id.
+    ///
+    /// # Errors
+    /// [`BackendError::NoSuchBucket`].
+    pub fn open_uploads(&self, bucket: &str) -> Result<Vec<OpenUpload>, BackendError> {
+        let state = self.lock();
+        let uploads = &state.bucket(bucket)?.uploads;
+        Ok(uploads
+            .iter()
+            .map(|((key, id), upload)| OpenUpload {
+                bucket: bucket.to_owned(),
+                key: key.clone(),
+                upload: id.clone(),
+                initiated_ms: epoch_ms(upload.initiated),
+                parts: upload.parts.len(),
+                part_bytes: upload.total_bytes(),
+            })
+            .collect())
+    }
+}
+
+fn no_such_upload(bucket: &str, key: &str, upload: &str) -> BackendError {
+    BackendError::NoSuchUpload { bucket: bucket.to_owned(), key: key.to_owned(), upload: upload.to_owned() }
+}
+
+fn open<'a>(state: &'a mut State, bucket: &str, key: &str, upload: &str) -> Result<&'a mut Upload, BackendError> {
+    state
+        .bucket_mut(bucket)?
+        .uploads
+        .get_mut(&(key.to_owned(), upload.to_owned()))
+        .ok_or_else(|| no_such_upload(bucket, key, upload))
+}
+
+/// The parts a client lists, if it may: ascending, known, of the same ETag, and all but the last large enough.
+fn chosen_parts(upload: &Upload, wanted: &[WantedPart], min_bytes: u64) -> Result<Vec<Part>, BackendError> {
+    if wanted.is_empty() {
+        return Err(BackendError::NoParts);
+    }
+    if !wanted.is_sorted_by(|a, b| a.0 < b.0) {
+        return Err(BackendError::InvalidPartOrder);
+    }
+    let mut chosen = Vec::with_capacity(wanted.len());
+    for (index, (number, etag)) in wanted.iter().enumerate() {
+        let part = upload.parts.get(number).ok_or(BackendError::InvalidPart { number: *number })?;
+        if etag.as_ref().is_some_and(|etag| *etag != part.etag()) {
+            return Err(BackendError::InvalidPart { number: *number });
+        }
+        let size_bytes = part.content.len();
+        if index + 1 < wanted.len() && size_bytes < min_bytes {
+            return Err(BackendError::PartTooSmall { number: *number, size_bytes, min_bytes });
+        }
+        chosen.push(part.clone());
+    }
+    Ok(chosen)
+}

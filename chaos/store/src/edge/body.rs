@@ -1,0 +1,120 @@
+//! Bodies that count what passes, on the way in and on the way out.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use s3s::StdError;
+
+use crate::effects::BodyFault;
+use crate::ledger::Ticket;
+
+/// A request's body; adds what is read from it to the ledger entry.
+pub(crate) struct RequestBody {
+    inner: Incoming,
+    read_bytes: Arc<AtomicU64>,
+}
+
+impl RequestBody {
+    pub(crate) fn new(inner: Incoming, read_bytes: Arc<AtomicU64>) -> Self {
+        Self { inner, read_bytes }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.read_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// An answer's body; holds the request's ledger entry open until the last byte is handed over. Faults that act in the
+/// middle of a body act here.
+pub(crate) struct ResponseBody {
+    inner: s3s::Body,
+    ticket: Option<Ticket>,
+    fault: Option<BodyFault>,
+}
+
+impl ResponseBody {
+    /// `sends_body` is false where HTTP sends none whatever it is (HEAD, 204, 304): the entry ends at once.
+    pub(crate) fn new(inner: s3s::Body, ticket: Ticket, sends_body: bool, fault: Option<BodyFault>) -> Self {
+        let mut body = Self { inner, ticket: Some(ticket), fault };
+        if !sends_body || body.inner.is_end_stream() {
+            body.answered();
+        }
+        body
+    }
+
+    fn answered(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.answered();
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = &mut *self;
+        let frame = match &mut this.fault {
+            None => ready!(Pin::new(&mut this.inner).poll_frame(cx)),
+            Some(fault) => ready!(fault.poll_frame(Pin::new(&mut this.inner), cx)),
+        };
+        match &frame {
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                if let Some(ticket) = &mut this.ticket {
+                    ticket.add_response_bytes(bytes);
+                }
+                // The connection does not poll again once this is so.
+                if this.is_end_stream() {
+                    this.answered();
+                }
+            }
+            None => this.answered(),
+            Some(Err(_)) => {
+                if let Some(mut ticket) = this.ticket.take() {
+                    ticket.server_cuts();
+                }
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream() && self.fault.as_ref().is_none_or(BodyFault::holds_nothing)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // With a fault the inner body may be ahead of what was sent, but the connection asks before the first frame.
+        self.inner.size_hint()
+    }
+}
