@@ -49,6 +49,16 @@ pub enum JobInitError {
     /// Logical regions that wait for each other (reference 1.3): nothing could ever start.
     #[error("the pipelined regions of {} wait for each other: no task could ever start", .0.join(", "))]
     RegionDeadlock(Vec<String>),
+    /// A checkpointed job with a blocking edge: barriers do not pass it.
+    #[error(
+        "a job with a blocking edge (`{from}` to `{to}`) cannot take checkpoints; make the edge pipelined, or leave out `execution.checkpointing.interval`"
+    )]
+    BlockingEdge {
+        /// Producer.
+        from: String,
+        /// Consumer.
+        to: String,
+    },
     /// The newest checkpoint was taken by another graph. Unmatched state is refused at start (reference 7.8).
     #[error(
         "checkpoint {checkpoint} does not fit this job: it {} subtask {} of vertex {}; start the job under a new identifier, or with the graph that took the checkpoint",

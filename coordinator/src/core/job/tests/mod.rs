@@ -1,0 +1,4 @@
+//! The state machine against a small cluster in memory.
+
+mod batch;
+mod driver;
