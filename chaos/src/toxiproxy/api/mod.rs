@@ -1,0 +1,90 @@
+//! Toxiproxy's HTTP API.
+//!
+//! # Layout
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `route` | which handler a method and path mean, pure |
+//! | `answer` | responses in Toxiproxy's form |
+//! | `handlers` | the handlers |
+
+mod answer;
+mod handlers;
+mod route;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+pub(crate) use handlers::populate_text;
+
+use super::error::ApiError;
+use super::registry::Registry;
+use super::server::ServerConfig;
+use route::{Miss, Route, route};
+
+/// What all requests share.
+pub(crate) struct Api {
+    registry: Arc<Registry>,
+    proxy_metrics: bool,
+    runtime_metrics: bool,
+    handler_limit: Duration,
+    requests: AtomicU64,
+}
+
+impl Api {
+    pub(crate) fn new(registry: Arc<Registry>, config: &ServerConfig) -> Self {
+        Self {
+            registry,
+            proxy_metrics: config.proxy_metrics,
+            runtime_metrics: config.runtime_metrics,
+            handler_limit: config.handler_limit,
+            requests: AtomicU64::new(1),
+        }
+    }
+
+    fn has_metrics(&self) -> bool {
+        self.proxy_metrics || self.runtime_metrics
+    }
+
+    /// Toxiproxy's middleware: request id, browser check, time limit.
+    async fn answer(&self, route: Route, request: Request) -> Response {
+        let mut response = if is_browser(&request) {
+            answer::text(StatusCode::FORBIDDEN, "User agent not allowed\n")
+        } else {
+            let limited = tokio::time::timeout(self.handler_limit, self.dispatch(route, request.into_body()));
+            limited.await.unwrap_or_else(|_| {
+                answer::error(&ApiError::too_slow(format!("no answer within {} ms", self.handler_limit.as_millis())))
+            })
+        };
+        let id = format!("{:020x}", self.requests.fetch_add(1, Relaxed));
+        if let Ok(id) = HeaderValue::try_from(id) {
+            response.headers_mut().insert("x-toxiproxy-request-id", id); // P01
+        }
+        response
+    }
+}
+
+/// The router. Routing is ours, because axum's answers to wrong methods and unclean paths differ from Toxiproxy's.
+pub(crate) fn router(api: Api) -> Router {
+    Router::new().fallback(handle).with_state(Arc::new(api))
+}
+
+async fn handle(State(api): State<Arc<Api>>, request: Request) -> Response {
+    match route(request.method(), request.uri().path(), api.has_metrics()) {
+        Ok(route) => api.answer(route, request).await,
+        Err(Miss::UnknownPath) => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        Err(Miss::WrongMethod) => answer::empty(StatusCode::METHOD_NOT_ALLOWED),
+        Err(Miss::Unclean(path)) => answer::moved(&path),
+    }
+}
+
+/// Keeps pages in a browser from driving the proxy (P02).
+fn is_browser(request: &Request) -> bool {
+    request.headers().get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"))
+}

@@ -1,0 +1,153 @@
+//! Which handler a method and path mean.
+
+use axum::http::Method;
+
+/// A handler with its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    ListProxies,
+    CreateProxy,
+    Populate,
+    ShowProxy(String),
+    UpdateProxy(String),
+    DeleteProxy(String),
+    ListToxics(String),
+    AddToxic(String),
+    ShowToxic(String, String),
+    UpdateToxic(String, String),
+    RemoveToxic(String, String),
+    Effects(String),
+    Reset,
+    Version,
+    Metrics,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Miss {
+    UnknownPath,
+    WrongMethod,
+    /// The path has empty or dot segments; the clean one is given.
+    Unclean(String),
+}
+
+/// What kind of resource a path names.
+enum Place {
+    Proxies,
+    Populate,
+    Proxy(String),
+    Toxics(String),
+    Toxic(String, String),
+    Effects(String),
+    Reset,
+    Version,
+    Metrics,
+}
+
+pub(crate) fn route(method: &Method, path: &str, has_metrics: bool) -> Result<Route, Miss> {
+    let clean = cleaned(path);
+    if clean != path {
+        return Err(Miss::Unclean(clean));
+    }
+    let place = place(path, has_metrics).ok_or(Miss::UnknownPath)?;
+    let (get, post, patch) = (method == Method::GET, method == Method::POST, method == Method::PATCH);
+    let delete = method == Method::DELETE;
+    Ok(match place {
+        Place::Proxies if get => Route::ListProxies,
+        Place::Proxies if post => Route::CreateProxy,
+        Place::Populate if post => Route::Populate,
+        Place::Proxy(proxy) if get => Route::ShowProxy(proxy),
+        Place::Proxy(proxy) if post || patch => Route::UpdateProxy(proxy),
+        Place::Proxy(proxy) if delete => Route::DeleteProxy(proxy),
+        Place::Toxics(proxy) if get => Route::ListToxics(proxy),
+        Place::Toxics(proxy) if post => Route::AddToxic(proxy),
+        Place::Toxic(proxy, toxic) if get => Route::ShowToxic(proxy, toxic),
+        Place::Toxic(proxy, toxic) if post || patch => Route::UpdateToxic(proxy, toxic),
+        Place::Toxic(proxy, toxic) if delete => Route::RemoveToxic(proxy, toxic),
+        Place::Effects(proxy) if get => Route::Effects(proxy),
+        Place::Reset if post => Route::Reset,
+        Place::Version if get => Route::Version,
+        Place::Metrics if get => Route::Metrics,
+        _ => return Err(Miss::WrongMethod),
+    })
+}
+
+fn place(path: &str, has_metrics: bool) -> Option<Place> {
+    let segments: Vec<_> = path.strip_prefix('/')?.split('/').map(unescaped).collect();
+    let words: Vec<_> = segments.iter().map(String::as_str).collect();
+    let named = |index: usize| segments.get(index).filter(|name| !name.is_empty()).cloned();
+    match words.as_slice() {
+        ["proxies"] => Some(Place::Proxies),
+        ["populate"] => Some(Place::Populate),
+        ["reset"] => Some(Place::Reset),
+        ["version"] => Some(Place::Version),
+        ["metrics"] if has_metrics => Some(Place::Metrics),
+        ["proxies", _] => named(1).map(Place::Proxy),
+        ["proxies", _, "toxics"] => named(1).map(Place::Toxics),
+        ["proxies", _, "effects"] => named(1).map(Place::Effects),
+        ["proxies", _, "toxics", _] => Some(Place::Toxic(named(1)?, named(3)?)),
+        _ => None,
+    }
+}
+
+/// Go's `path.Clean`, with a final slash kept.
+fn cleaned(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                kept.pop();
+            }
+            other => kept.push(other),
+        }
+    }
+    let slash = if path.ends_with('/') && !kept.is_empty() { "/" } else { "" };
+    format!("/{}{slash}", kept.join("/"))
+}
+
+fn unescaped(segment: &str) -> String {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let code = tail.get(..2).filter(|_| *first == b'%').and_then(|code| hex::decode(code).ok());
+        rest = if let Some(code) = code {
+            bytes.extend(code);
+            &tail[2..]
+        } else {
+            bytes.push(*first);
+            tail
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: Method, path: &str) -> Result<Route, Miss> {
+        route(&method, path, false)
+    }
+
+    #[test]
+    fn names_are_taken_from_the_path() {
+        assert_eq!(of(Method::GET, "/proxies/a%20b"), Ok(Route::ShowProxy("a b".to_owned())));
+        assert_eq!(of(Method::PATCH, "/proxies/a/toxics/t"), Ok(Route::UpdateToxic("a".to_owned(), "t".to_owned())));
+        assert_eq!(of(Method::POST, "/proxies/toxics/toxics"), Ok(Route::AddToxic("toxics".to_owned())));
+    }
+
+    #[test]
+    fn misses_are_told_apart() {
+        // P75
+        assert_eq!(of(Method::GET, "/metrics"), Err(Miss::UnknownPath));
+        assert_eq!(route(&Method::GET, "/metrics", true), Ok(Route::Metrics));
+        assert_eq!(of(Method::GET, "/nowhere"), Err(Miss::UnknownPath));
+        assert_eq!(of(Method::GET, "/proxies/"), Err(Miss::UnknownPath));
+        assert_eq!(of(Method::HEAD, "/proxies"), Err(Miss::WrongMethod));
+        assert_eq!(of(Method::OPTIONS, "/version"), Err(Miss::WrongMethod));
+        assert_eq!(of(Method::PUT, "/proxies/a"), Err(Miss::WrongMethod));
+        assert_eq!(of(Method::GET, "//proxies"), Err(Miss::Unclean("/proxies".to_owned())));
+        assert_eq!(of(Method::GET, "/proxies/../version/"), Err(Miss::Unclean("/version/".to_owned())));
+    }
+}

@@ -1,0 +1,74 @@
+//! What can go wrong with a request.
+
+use reqwest::StatusCode;
+use serde::Deserialize;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No answer: not reached, broken off, or too slow.
+    #[error("{request} got no answer from the Toxiproxy API at {server}; is it running there?")]
+    Transport {
+        /// Method and path.
+        request: String,
+        /// Base URL.
+        server: String,
+        /// What happened.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The server said no.
+    #[error("{request} was answered {status}: {message}")]
+    Refused {
+        /// Method and path.
+        request: String,
+        /// HTTP status.
+        status: u16,
+        /// The server's message.
+        message: String,
+    },
+    /// The answer is not what the API promises.
+    #[error("{request} was answered with something that is not Toxiproxy's JSON")]
+    Answer {
+        /// Method and path.
+        request: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl ClientError {
+    /// The status of a refusal.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            ClientError::Refused { status, .. } => Some(*status),
+            ClientError::Transport { .. } | ClientError::Answer { .. } => None,
+        }
+    }
+
+    /// Whether the proxy or toxic does not exist. For a heal that is as good as done.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// Whether the name is taken.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(409)
+    }
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+/// The error for an answer with an unexpected status.
+pub(super) fn refusal(request: String, status: StatusCode, body: &[u8]) -> ClientError {
+    let message = serde_json::from_slice::<Refusal>(body)
+        .map_or_else(|_| String::from_utf8_lossy(body).trim().to_owned(), |refusal| refusal.error);
+    ClientError::Refused { request, status: status.as_u16(), message }
+}

@@ -1,0 +1,57 @@
+//! Errors as the API answers them.
+
+use axum::http::StatusCode;
+
+/// A status and a message; the message is Toxiproxy's where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn bad_body(detail: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, format!("bad request body: {detail}"))
+    }
+
+    pub(crate) fn missing_field(field: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, format!("missing required field: {field}"))
+    }
+
+    pub(crate) fn invalid_stream() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, super::stream::UnknownStream.to_string())
+    }
+
+    pub(crate) fn invalid_type() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid toxic type")
+    }
+
+    pub(crate) fn proxy_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "proxy not found")
+    }
+
+    pub(crate) fn proxy_exists() -> Self {
+        Self::new(StatusCode::CONFLICT, "proxy already exists")
+    }
+
+    pub(crate) fn toxic_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "toxic not found")
+    }
+
+    pub(crate) fn toxic_exists() -> Self {
+        Self::new(StatusCode::CONFLICT, "toxic already exists")
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    pub(crate) fn too_slow(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+}

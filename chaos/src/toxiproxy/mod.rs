@@ -1,0 +1,52 @@
+//! A TCP proxy that misbehaves on request, wire-compatible with Shopify's Toxiproxy 2.12.
+//!
+//! The rule that rules out Toxiproxy's hangs: **a link is one task that owns its ordered toxics; a change is a message
+//! to it; it never blocks on a send.** Bytes wait in queues with a due time; the task waits for whichever comes first
+//! of {change, writable, due, readable}. So a change is in effect within one turn, even when the sink is dead.
+//!
+//! # Layout
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`toxic`] | one toxic a file, each a pure step over (now, event) |
+//! | [`chain`] | the ordered toxics of one direction of one connection, pure |
+//! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
+//! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
+//! | `api` | Toxiproxy's HTTP API |
+//! | [`server`] | start and stop of the whole |
+//! | [`client`] | the async client; works with a real Toxiproxy too |
+//! | [`effects`] | what each toxic really did ("did it bite?") |
+//!
+//! # Where we differ from Toxiproxy on purpose
+//!
+//! Same wire form, better effect: a half-close is forwarded as a half-close; `reset_peer` resets connections that are
+//! already open and leaves no trace behind; toxicity is drawn once per connection; the upstream is dialled outside the
+//! accept loop with a limit; toxics given inside a create or populate entry are in place before the listener opens;
+//! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
+//! type `hold`, the attribute `deadline` of `timeout`, `GET /proxies/{proxy}/effects`.
+
+mod address;
+mod api;
+pub mod chain;
+pub mod client;
+mod connection;
+mod decode;
+pub mod effects;
+mod error;
+mod link;
+mod metrics;
+mod proxy;
+pub mod random;
+mod registry;
+mod request;
+pub mod server;
+pub mod spec;
+mod stage;
+mod stream;
+pub mod toxic;
+mod toxics;
+
+pub use client::{ClientError, Proxy, ProxyUpdate, Toxic, ToxiproxyClient};
+pub use effects::{ProxyEffects, ToxicEffects};
+pub use server::{DialFailure, ServerConfig, ServerError, ToxiproxyServer};
+pub use stream::Stream;

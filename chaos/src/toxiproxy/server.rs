@@ -1,0 +1,172 @@
+//! The embedded server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{self, Api};
+use super::metrics::Metrics;
+use super::registry::{Registry, Settings};
+
+/// How long [`ToxiproxyServer::shutdown`] waits for API answers that are under way.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
+
+/// What a client sees when the upstream cannot be reached. It is connected already, so it cannot be refused any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DialFailure {
+    /// A normal close, as with Toxiproxy (P36).
+    #[default]
+    Close,
+    /// A reset, which is closer to what a client without a proxy would see.
+    Reset,
+}
+
+/// How the server is started.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Address of the HTTP API. Default `127.0.0.1:0`; see [`ToxiproxyServer::api_address`] for the port.
+    pub listen: String,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Refuse unknown attributes (P67), and let populate apply `enabled` and `toxics` to unchanged proxies (P64).
+    pub strict: bool,
+    /// Serve byte counters at `/metrics`. On by default (P75).
+    pub proxy_metrics: bool,
+    /// Serve build information at `/metrics`. On by default (P62).
+    pub runtime_metrics: bool,
+    /// How long a dial to an upstream may take. Default 10 s.
+    pub dial_limit: Duration,
+    /// What clients see when it fails.
+    pub dial_failure: DialFailure,
+    /// How long any API request may take, the reading of its body included. Default 25 s, as in Toxiproxy (P78).
+    pub handler_limit: Duration,
+    /// Proxies to begin with: the text of a Toxiproxy config file, which is a populate body.
+    pub proxies_json: Option<String>,
+    /// Start even if `proxies_json` is bad, as Toxiproxy does (P79).
+    pub lenient: bool,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:0".to_owned(),
+            seed: 0,
+            strict: false,
+            proxy_metrics: true,
+            runtime_metrics: true,
+            dial_limit: Duration::from_secs(10),
+            dial_failure: DialFailure::default(),
+            handler_limit: Duration::from_secs(25),
+            proxies_json: None,
+            lenient: false,
+        }
+    }
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address of the API cannot be listened on.
+    #[error("cannot serve the Toxiproxy API on {address}; choose a free address")]
+    Listen {
+        /// As configured.
+        address: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The initial proxies are bad.
+    #[error("cannot apply the initial proxies: {message}; correct them, or start leniently to go on without")]
+    Proxies {
+        /// What the same body would be answered by `/populate`.
+        message: String,
+    },
+}
+
+/// A running server. Dropping it stops the API at once; [`ToxiproxyServer::shutdown`] also waits for the proxies to be
+/// gone.
+#[derive(Debug)]
+pub struct ToxiproxyServer {
+    address: SocketAddr,
+    registry: Arc<Registry>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl ToxiproxyServer {
+    /// Starts the API and the initial proxies.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`]; nothing is left running then.
+    pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
+        let failed = |source| ServerError::Listen { address: config.listen.clone(), source };
+        let listener = TcpListener::bind(&config.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let registry = Arc::new(Registry::new(Settings {
+            seed: config.seed,
+            strict: config.strict,
+            dial_limit: config.dial_limit,
+            dial_failure: config.dial_failure,
+            metrics: Metrics::default(),
+        }));
+        if let Some(text) = &config.proxies_json
+            && let Err(error) = api::populate_text(&registry, text.as_bytes()).await
+        {
+            if !config.lenient {
+                registry.clear().await;
+                return Err(ServerError::Proxies { message: error.message });
+            }
+            tracing::warn!(%error, "going on without some of the initial proxies");
+        }
+        let stop = CancellationToken::new();
+        let router = api::router(Api::new(Arc::clone(&registry), &config));
+        let listener = listener.tap_io(|stream| {
+            // Refused only by a socket that is dead already.
+            let _ = stream.set_nodelay(true);
+        });
+        let serve = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let task = tokio::spawn(async move {
+            if let Err(error) = serve.await {
+                tracing::error!(%error, "the Toxiproxy API ended");
+            }
+        });
+        Ok(Self { address, registry, stop, task })
+    }
+
+    /// Where the HTTP API listens.
+    #[must_use]
+    pub fn api_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The API's base URL, for clients.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops the API, cuts all connections and closes all ports; that has happened on return.
+    pub async fn shutdown(mut self) {
+        self.stop.cancel();
+        self.registry.clear().await;
+        if tokio::time::timeout(SHUTDOWN_LIMIT, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        // A request that was under way may have created one more.
+        self.registry.clear().await;
+    }
+}
+
+impl Drop for ToxiproxyServer {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.registry.cut_all();
+        self.task.abort();
+    }
+}

@@ -1,0 +1,162 @@
+//! The HTTP API as such: headers, messages, decoding.
+
+use serde_json::json;
+use stormproof_chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::fixture::{World, echo, within};
+
+#[tokio::test]
+async fn every_answer_of_a_handler_has_a_request_id() {
+    // P01
+    let world = World::new().await;
+    let requests =
+        [("GET", "/version"), ("GET", "/proxies"), ("GET", "/proxies/none"), ("POST", "/proxies"), ("POST", "/reset")];
+    let mut ids = std::collections::BTreeSet::new();
+    for (method, path) in requests {
+        let id = world.raw(method, path, "").await.header("x-toxiproxy-request-id").to_owned();
+        assert!(!id.is_empty(), "{method} {path} has no request id");
+        ids.insert(id);
+    }
+    assert_eq!(ids.len(), requests.len(), "ids repeat");
+}
+
+#[tokio::test]
+async fn browsers_are_turned_away() {
+    // P02
+    let world = World::new().await;
+    let answer = world.raw_as("Mozilla/5.0 (Linux)", "GET", "/version", "").await;
+    assert_eq!((answer.status, answer.text.as_str()), (403, "User agent not allowed\n"));
+    assert_eq!(world.raw_as("Not-Mozilla/5.0", "GET", "/version", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_version_is_exact() {
+    // P32
+    let world = World::new().await;
+    let answer = world.raw("GET", "/version", "").await;
+    assert_eq!(answer.text, "{\"version\": \"2.12.0\"}\n");
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json;charset=utf-8"));
+}
+
+#[tokio::test]
+async fn routing_is_gos() {
+    let world = World::new().await;
+    let missing = world.raw("GET", "/nowhere", "").await;
+    assert_eq!((missing.status, missing.text.as_str()), (404, "404 page not found\n"));
+    assert_eq!(missing.header("x-toxiproxy-request-id"), "");
+    for (method, path) in [("PUT", "/proxies"), ("HEAD", "/version"), ("OPTIONS", "/proxies/a"), ("GET", "/reset")] {
+        let answer = world.raw(method, path, "").await;
+        assert_eq!((answer.status, answer.text.as_str()), (405, ""), "{method} {path}");
+        assert_eq!(answer.header("allow"), "", "{method} {path}");
+    }
+    let moved = world.raw("GET", "//proxies", "").await;
+    assert_eq!((moved.status, moved.header("location")), (301, "/proxies"));
+    // The router answers before the browser check.
+    assert_eq!(world.raw_as("Mozilla/5.0", "GET", "/nowhere", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn errors_are_json_named_plain_text() {
+    let world = World::new().await;
+    let answer = world.raw("GET", "/proxies/none", "").await;
+    assert_eq!(answer.text, "{\"error\":\"proxy not found\",\"status\":404}\n");
+    assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+}
+
+#[tokio::test]
+async fn required_fields_are_named() {
+    // P04 P05
+    let world = World::new().await;
+    let create = |body: serde_json::Value| world.raw("POST", "/proxies", body.to_string());
+    create(json!({"name": "", "upstream": ""})).await.is_error(400, "missing required field: name");
+    create(json!({"name": "p"})).await.is_error(400, "missing required field: upstream");
+    world.raw("POST", "/proxies", "").await.is_error(400, "bad request body: EOF");
+    assert!(create(json!({"name": 5})).await.json()["error"].as_str().expect("text").starts_with("bad request body: "));
+}
+
+#[tokio::test]
+async fn decoding_is_loose_where_gos_is() {
+    let world = World::new().await;
+    let body =
+        json!({"NAME": "p", "Listen": "127.0.0.1:0", "uPSTREAM": echo().await, "color": "blue", "enabled": null});
+    let answer = world.raw("POST", "/proxies", body.to_string() + " trailing").await;
+    assert_eq!((answer.status, answer.header("content-type")), (201, "application/json"));
+    assert_eq!(answer.json()["enabled"], true);
+    let toxic = json!({"Type": "latency", "Attributes": {"Latency": 5, "unknown": 1}}); // P67
+    let answer = world.raw("POST", "/proxies/p/toxics", toxic.to_string()).await;
+    assert_eq!((answer.status, answer.json()["attributes"]["latency"].clone()), (200, json!(5)));
+    let fraction = json!({"type": "bandwidth", "attributes": {"rate": 1.5}});
+    assert_eq!(world.raw("POST", "/proxies/p/toxics", fraction.to_string()).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_slow_handler_is_answered_in_json() {
+    // P78
+    let limit = std::time::Duration::from_millis(50);
+    let world = World::ours(ServerConfig { handler_limit: limit, ..ServerConfig::default() }).await;
+    let address = world.client.base_url().trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(address).await.expect("the API listens");
+    // The body never comes.
+    let head = "POST /proxies HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut text = String::new();
+    within("the answer", async {
+        while !text.ends_with("}\n") {
+            text.push(char::from(stream.read_u8().await.expect("an answer")));
+        }
+    })
+    .await;
+    assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+    assert!(text.ends_with("{\"error\":\"no answer within 50 ms\",\"status\":503}\n"), "{text}");
+}
+
+#[tokio::test]
+async fn the_client_names_itself_and_its_content() {
+    // P63
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let client = stormproof_chaos::toxiproxy::ToxiproxyClient::new(url);
+    let call = tokio::spawn(async move { client.version().await });
+    let (mut stream, _) = within("a request", listener.accept()).await.expect("accepts");
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        head.push(char::from(stream.read_u8().await.expect("a head")));
+    }
+    let head = head.to_ascii_lowercase();
+    assert!(head.contains("user-agent: stormproof-chaos/"), "{head}");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    call.abort();
+}
+
+#[tokio::test]
+async fn bad_initial_proxies_stop_the_start_unless_lenient() {
+    // P79
+    let bad = ServerConfig { proxies_json: Some("[{\"name\":\"\"}]".to_owned()), ..ServerConfig::default() };
+    let error = ToxiproxyServer::start(bad.clone()).await.expect_err("a bad entry");
+    assert!(error.to_string().contains("missing required field: name at proxy 1"), "{error}");
+    let world = World::ours(ServerConfig { lenient: true, ..bad }).await;
+    assert_eq!(world.client.version().await.expect("a running server"), "2.12.0");
+}
+
+#[tokio::test]
+async fn metrics_count_live_and_need_their_flags() {
+    // P61 P62 P75
+    let Some(world) = World::only_ours().await else { return };
+    let proxy = world.proxy("p", &echo().await).await;
+    let mut stream = crate::fixture::connect(&proxy.listen).await;
+    crate::fixture::round_trip(&mut stream, &[1; 700]).await;
+    let text = world.raw("GET", "/metrics", "").await.text;
+    for (family, direction) in [("received", "upstream"), ("sent", "upstream"), ("received", "downstream")] {
+        let line = format!(
+            "toxiproxy_proxy_{family}_bytes_total{{direction=\"{direction}\",listener=\"{}\",proxy=\"p\",upstream=\"{}\"}} 700",
+            proxy.listen, proxy.upstream
+        );
+        assert!(text.lines().any(|found| found == line), "no {line} in {text}");
+    }
+    assert!(text.contains("go_build_info{checksum="), "{text}");
+    let dark = ServerConfig { proxy_metrics: false, runtime_metrics: false, ..ServerConfig::default() };
+    assert_eq!(World::ours(dark).await.raw("GET", "/metrics", "").await.status, 404);
+}

@@ -1,0 +1,142 @@
+//! What toxics do to connections.
+
+use std::time::{Duration, Instant};
+
+use stormproof_chaos::toxiproxy::{Stream, Toxic};
+
+use crate::fixture::{
+    World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, stays_silent,
+};
+
+#[tokio::test]
+async fn latency_delays_and_leaves_again() {
+    // P47: the exact times are asserted in virtual time; here only that it waits at least that long.
+    let world = World::new().await;
+    let mut pair = world.pair().await;
+    for (stream, millis) in [(Stream::Upstream, 100), (Stream::Downstream, 60)] {
+        let latency = Duration::from_millis(millis);
+        world.client.add_toxic("p", &Toxic::latency(stream, latency, Duration::ZERO)).await.expect("added");
+        let start = Instant::now();
+        send(&mut pair.client, b"ping").await;
+        assert_eq!(receive(&mut pair.server, 4).await, b"ping");
+        send(&mut pair.server, b"pong").await;
+        assert_eq!(receive(&mut pair.client, 4).await, b"pong");
+        assert!(start.elapsed() >= latency, "{:?}", start.elapsed());
+        world.client.remove_toxic("p", &format!("latency_{stream}")).await.expect("removed");
+    }
+    // Were the latency still there, this would not end in time.
+    world
+        .client
+        .add_toxic("p", &Toxic::latency(Stream::Upstream, Duration::from_secs(3_600), Duration::ZERO))
+        .await
+        .expect("added");
+    send(&mut pair.client, b"held").await;
+    world.client.remove_toxic("p", "latency_upstream").await.expect("removed");
+    assert_eq!(receive(&mut pair.server, 4).await, b"held");
+}
+
+#[tokio::test]
+async fn timeout_swallows_then_closes() {
+    let world = World::new().await;
+    let mut pair = world.pair().await;
+    let start = Instant::now();
+    world.client.add_toxic("p", &Toxic::timeout(Stream::Downstream, Duration::from_millis(50))).await.expect("added");
+    send(&mut pair.server, b"lost").await;
+    assert_eq!(receive_to_end(&mut pair.client).await, b"");
+    assert!(start.elapsed() >= Duration::from_millis(50));
+    assert_eq!(receive_to_end(&mut pair.server).await, b"");
+}
+
+#[tokio::test]
+async fn removing_a_black_hole_closes_both_ends() {
+    // P57
+    let world = World::new().await;
+    let mut pair = world.pair().await;
+    world.client.add_toxic("p", &Toxic::timeout(Stream::Upstream, Duration::ZERO)).await.expect("added");
+    send(&mut pair.client, b"lost").await;
+    assert!(stays_silent(&mut pair.server).await);
+    let start = Instant::now();
+    world.client.remove_toxic("p", "timeout_upstream").await.expect("removed");
+    assert_eq!(receive_to_end(&mut pair.client).await, b"");
+    assert_eq!(receive_to_end(&mut pair.server).await, b"");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let (mut client, mut server) = connect_through(&pair.proxy, &pair.upstream).await;
+    send(&mut client, b"new").await;
+    assert_eq!(receive(&mut server, 3).await, b"new");
+}
+
+#[tokio::test]
+async fn reset_peer_resets_open_connections_and_leaves_nothing_behind() {
+    // P53 P71
+    let Some(world) = World::only_ours().await else { return };
+    for stream in Stream::BOTH {
+        for timeout in [0, 10] {
+            let mut pair = world.pair().await;
+            let toxic = Toxic::reset_peer(stream, Duration::from_millis(timeout));
+            world.client.add_toxic("p", &toxic).await.expect("added");
+            let (mut during, mut far) = connect_through(&pair.proxy, &pair.upstream).await;
+            for (client, server) in [(&mut pair.client, &mut pair.server), (&mut during, &mut far)] {
+                send(if stream == Stream::Upstream { &mut *client } else { &mut *server }, b"x").await;
+                assert!(is_reset(client).await, "the client saw a normal close ({stream}, {timeout} ms)");
+                assert!(is_reset(server).await, "the server saw a normal close ({stream}, {timeout} ms)");
+            }
+            let (mut spared, mut spared_far) = connect_through(&pair.proxy, &pair.upstream).await;
+            world.client.remove_toxic("p", &toxic.name).await.expect("removed");
+            send(&mut spared, b"y").await;
+            assert_eq!(receive(&mut spared_far, 1).await, b"y");
+            drop(spared);
+            assert_eq!(receive_to_end(&mut spared_far).await, b"", "a reset was left behind");
+            world.client.delete("p").await.expect("deleted");
+        }
+    }
+}
+
+#[tokio::test]
+async fn hold_keeps_everything_for_later() {
+    let Some(world) = World::only_ours().await else { return };
+    let mut pair = world.pair().await;
+    world.client.add_toxic("p", &Toxic::hold(Stream::Upstream)).await.expect("added");
+    send(&mut pair.client, b"for later").await;
+    let (mut fresh, mut fresh_far) = connect_through(&pair.proxy, &pair.upstream).await;
+    send(&mut fresh, b"me too").await;
+    assert!(stays_silent(&mut pair.server).await);
+    assert!(stays_silent(&mut fresh_far).await);
+    let effects = world.client.effects("p").await.expect("effects");
+    let hold = effects.toxic("hold_upstream").expect("listed");
+    assert_eq!((hold.connections_hit, hold.held_bytes, hold.dropped_bytes, hold.removed), (2, 15, 0, false));
+    world.client.remove_toxic("p", "hold_upstream").await.expect("removed");
+    assert_eq!(receive(&mut pair.server, 9).await, b"for later");
+    assert_eq!(receive(&mut fresh_far, 6).await, b"me too");
+    assert!(world.client.effects("p").await.expect("effects").toxic("hold_upstream").expect("remembered").removed);
+}
+
+#[tokio::test]
+async fn a_half_close_stays_half() {
+    // P72
+    use tokio::io::AsyncWriteExt;
+    let Some(world) = World::only_ours().await else { return };
+    let mut pair = world.pair().await;
+    send(&mut pair.client, b"question").await;
+    pair.client.shutdown().await.expect("half closed");
+    assert_eq!(receive_to_end(&mut pair.server).await, b"question");
+    send(&mut pair.server, &[7; 100_000]).await;
+    drop(pair.server);
+    assert_eq!(receive_to_end(&mut pair.client).await.len(), 100_000);
+}
+
+#[tokio::test]
+async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on() {
+    // P36
+    let world = World::new().await;
+    let upstream = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = upstream.local_addr().expect("bound");
+    drop(upstream);
+    let proxy = world.proxy("p", &address.to_string()).await;
+    for _ in 0..3 {
+        assert_eq!(receive_to_end(&mut connect(&proxy.listen).await).await, b"");
+    }
+    let change =
+        stormproof_chaos::toxiproxy::ProxyUpdate { upstream: Some(crate::fixture::echo().await), ..Default::default() };
+    world.client.update("p", &change).await.expect("changed");
+    round_trip(&mut connect(&proxy.listen).await, b"alive").await;
+}
