@@ -36,7 +36,7 @@ impl JobCore {
             return;
         }
         self.archive_global_failure(failure);
-        let set = failover::restart_all(&self.topology, |task| self.state(task));
+        let set = failover::restart_all(&self.topology);
         self.restart_with_delay(&set, true);
         self.abort_pending_checkpoint();
     }
@@ -63,7 +63,7 @@ impl JobCore {
     fn restart_set_of(&self, failed: &[TaskIndex]) -> Vec<TaskIndex> {
         let state = |task| self.state(task);
         if self.settings.failover == FailoverStrategy::Full {
-            return failover::restart_all(&self.topology, state);
+            return failover::restart_all(&self.topology);
         }
         let mut union = BTreeSet::new();
         for &task in failed {
