@@ -40,6 +40,10 @@ pub struct RestartSet {
     /// useless restart. With polled states it may have left CREATED unseen.
     #[serde(default)]
     pub exact_states: bool,
+    /// `jobmanager.partition.release-during-job-execution` is false: partitions stay although all that read them have
+    /// finished.
+    #[serde(default)]
+    pub partitions_are_kept: bool,
 }
 
 /// Parameters of the exactly-once oracle.

@@ -61,6 +61,13 @@ impl Timeline {
         })
     }
 
+    /// Position of the first record from `from` on that says the job is in one of these states.
+    #[must_use]
+    pub fn first_status(&self, job: &str, from: usize, wanted: &[&str]) -> Option<usize> {
+        let is_it = |record: &Record| matches!(&record.kind, RecordKind::JobStatus { job: of, status } if of == job && wanted.contains(&status.as_str()));
+        self.records().iter().skip(from).position(is_it).map(|found| from + found)
+    }
+
     /// Every task of the job as last seen at position `until` (exclusive).
     #[must_use]
     pub fn tasks(&self, job: &str, until: usize) -> BTreeMap<TaskName, TaskFact> {

@@ -1,0 +1,97 @@
+//! How many requests of a kind reached the object store?
+
+use std::collections::BTreeMap;
+
+use super::expectation::StoreTraffic as Params;
+use super::{Judgement, judgement};
+use crate::timeline::{RecordKind, Timeline};
+use crate::verdict::Verdict;
+
+const ORACLE: &str = "store-traffic";
+
+/// Judges the store's request ledger. Without any request in the whole run it says nothing: then nobody kept a
+/// ledger.
+#[must_use]
+pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
+    let has_ledger = timeline.records().iter().any(|record| matches!(record.kind, RecordKind::StoreRequest { .. }));
+    if !has_ledger {
+        return judgement(
+            ORACLE,
+            Verdict::Inconclusive,
+            "no store request was recorded in the whole run".into(),
+            vec![],
+        );
+    }
+    let records = match timeline.window(&params.window) {
+        Ok(records) => records,
+        Err(mark) => return judgement(ORACLE, Verdict::Inconclusive, format!("{mark:?} never came"), vec![]),
+    };
+    let mut counts: BTreeMap<(&str, &str, u16), u64> = BTreeMap::new();
+    for record in records {
+        if let RecordKind::StoreRequest { op, key, status, .. } = &record.kind
+            && params.op.as_ref().is_none_or(|wanted| wanted == op)
+            && key.contains(&params.key_contains)
+        {
+            *counts.entry((op, key, *status)).or_default() += 1;
+        }
+    }
+    let count: u64 = counts.values().sum();
+    let is_right = count >= params.min && params.max.is_none_or(|max| count <= max);
+    let what = params.op.as_deref().unwrap_or("all operations");
+    let keys =
+        if params.key_contains.is_empty() { String::new() } else { format!(" of keys with `{}`", params.key_contains) };
+    let limits = match params.max {
+        Some(max) => format!("from {} to {max}", params.min),
+        None => format!("at least {}", params.min),
+    };
+    let verdict = if is_right { Verdict::Pass } else { Verdict::Fail };
+    let evidence = counts.iter().map(|((op, key, status), count)| format!("{count} × {op} {key} → {status}")).collect();
+    judgement(ORACLE, verdict, format!("{count} requests ({what}{keys}), expected {limits}"), evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::Story;
+    use super::*;
+    use crate::timeline::{Mark, Window};
+
+    fn request(story: &mut Story, op: &str, key: &str) {
+        story.record(RecordKind::StoreRequest { op: op.into(), key: key.into(), status: 200, bytes: 9 });
+    }
+
+    #[test]
+    fn metadata_must_not_be_read_after_the_failover() {
+        let mut story = Story::new();
+        request(&mut story, "GetObject", "j/chk-3/_metadata");
+        story.status("RESTARTING");
+        request(&mut story, "PutObject", "j/chk-4/_metadata");
+        request(&mut story, "GetObject", "j/chk-3/state-1");
+        let params = Params {
+            op: Some("GetObject".into()),
+            key_contains: "_metadata".into(),
+            window: Window { from: Mark::JobStatus("RESTARTING".into()), to: Mark::End },
+            min: 0,
+            max: Some(0),
+        };
+        assert_eq!(judge(&story.timeline(), &params).verdict, Verdict::Pass);
+        request(&mut story, "GetObject", "j/chk-3/_metadata");
+        let judgement = judge(&story.timeline(), &params);
+        assert_eq!(judgement.verdict, Verdict::Fail);
+        assert_eq!(judgement.summary, "1 requests (GetObject of keys with `_metadata`), expected from 0 to 0");
+        assert_eq!(judgement.evidence, ["1 × GetObject j/chk-3/_metadata → 200"]);
+    }
+
+    #[test]
+    fn no_ledger_is_not_no_traffic() {
+        let params = Params { max: Some(0), ..Params::default() };
+        assert_eq!(judge(&Story::new().timeline(), &params).verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn too_little_traffic_fails_too() {
+        let mut story = Story::new();
+        request(&mut story, "GetObject", "a");
+        let judge = |min| judge(&story.timeline(), &Params { min, ..Params::default() }).verdict;
+        assert_eq!((judge(1), judge(2)), (Verdict::Pass, Verdict::Fail));
+    }
+}
