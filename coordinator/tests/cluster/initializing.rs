@@ -1,0 +1,168 @@
+//! A store that hangs, is damaged or comes back while a job is recovered (FLINK-22483).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use stormproof_coordinator::config::StoreConfig;
+use stormproof_coordinator::core::status::JobStatus;
+use stormproof_coordinator::graph::{JobId, Params};
+use stormproof_coordinator::leadership::{
+    Candidate, CheckpointPointer, HaStore, JobRecord, LeaderElection, Leadership,
+};
+use stormproof_store::S3Server;
+use tokio::net::TcpListener;
+
+use crate::fake::{FakeExecutor, Step, script};
+use crate::support::{Running, Setup, eventually, registry};
+
+const JOB: JobId = JobId([9; 16]);
+const CHECKPOINTS: (&str, &str) = ("execution.checkpointing.interval", "20 ms");
+
+/// A server that accepts and never answers; counts its connections.
+async fn blackhole() -> (StoreConfig, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    tokio::spawn(async move {
+        let mut open = vec![];
+        while let Ok((socket, _)) = listener.accept().await {
+            open.push(socket);
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (store_config(endpoint), accepted)
+}
+
+fn store_config(endpoint: String) -> StoreConfig {
+    StoreConfig { endpoint, bucket: "checkpoints".into(), access_key: "key".into(), secret_key: "secret".into() }
+}
+
+pub(crate) async fn session(setup: &Setup) -> Leadership {
+    LeaderElection::new(setup.ha_dir(), Candidate { name: "earlier".into() }).campaign().await.unwrap()
+}
+
+/// What an earlier leader left: the job, and a pointer to one checkpoint.
+async fn leave_job(setup: &Setup, cancel_requested: bool) {
+    let earlier = session(setup).await;
+    let record = JobRecord {
+        id: JOB,
+        job: "stream".into(),
+        params: Params::default(),
+        config: [CHECKPOINTS].map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        submitted_ms: 1_000,
+        cancel_requested,
+    };
+    let ha: Arc<dyn HaStore> = earlier.store();
+    ha.add_job(&record).await.unwrap();
+    let pointer = CheckpointPointer { id: 3, key: format!("{JOB}/chk-3/_metadata") };
+    ha.add_checkpoint(JOB, &pointer).await.unwrap();
+    earlier.resign().await.unwrap();
+}
+
+/// Asks everything that REST answers of the job; the slowest answer.
+async fn ask_all(coordinator: &Running) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for path in ["", "/status", "/plan", "/config", "/exceptions", "/checkpoints", "/checkpoints/config"] {
+        let began = Instant::now();
+        let (status, answer) = coordinator.get(&format!("/jobs/{JOB}{path}")).await;
+        slowest = slowest.max(began.elapsed());
+        assert_eq!(status, 200, "{path}: {answer}");
+    }
+    for path in ["/overview", "/jobs", "/jobs/overview", "/taskmanagers"] {
+        let began = Instant::now();
+        let (status, answer) = coordinator.get(path).await;
+        slowest = slowest.max(began.elapsed());
+        assert_eq!(status, 200, "{path}: {answer}");
+    }
+    slowest
+}
+
+// P237, P249: the ticket's own scenario.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hung_store_keeps_one_job_initializing_and_nothing_else() {
+    let mut setup = Setup::new(registry(), &[]);
+    leave_job(&setup, false).await;
+    let (store, accepted) = blackhole().await;
+    setup.store = Some(store);
+    let coordinator = setup.lead().await;
+    eventually("the store is being read", || (accepted.load(Ordering::SeqCst) > 0).then_some(())).await;
+    for _ in 0..10 {
+        assert_eq!(coordinator.job(JOB).status, JobStatus::Initializing);
+        // A store call takes five seconds to give up: an answer that waited for one would show.
+        assert!(ask_all(&coordinator).await < Duration::from_secs(4));
+    }
+    assert_eq!(coordinator.get(&format!("/jobs/{JOB}/status")).await.1["status"], "INITIALIZING");
+    assert_eq!(coordinator.job(JOB).start_ms, 1_000, "the original submission time is kept (P260)");
+    // Another job runs from start to end meanwhile.
+    let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, script(|_, _, _| Step::Finish)).await;
+    let other = coordinator.submit("two-stage", &[]).await;
+    coordinator.status(other, JobStatus::Finished).await;
+    assert_eq!(coordinator.job(JOB).status, JobStatus::Initializing);
+    coordinator.stop().await;
+}
+
+// P236, P242, P251, and better than Flink: at once, and for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_during_initializing_takes_effect_at_once() {
+    let mut setup = Setup::new(registry(), &[]);
+    leave_job(&setup, false).await;
+    let (store, accepted) = blackhole().await;
+    setup.store = Some(store);
+    let coordinator = setup.lead().await;
+    eventually("the store is being read", || (accepted.load(Ordering::SeqCst) > 0).then_some(())).await;
+    coordinator.cluster.cancel(JOB).await.unwrap();
+    let job = coordinator.status(JOB, JobStatus::Canceled).await;
+    assert!(job.timestamps.contains_key(&JobStatus::Cancelling) && job.exceptions.is_empty());
+    assert_eq!(coordinator.cluster.cancel(JOB).await, Ok(()));
+    // Its clean-up needs the store and waits for it, still recorded.
+    coordinator.stop().await;
+    let result = std::fs::read_to_string(setup.ha_dir().join(format!("results/{JOB}.json"))).unwrap();
+    assert!(result.contains("CANCELED"), "{result}");
+    // P268: the next leader has a store that works, and finishes the clean-up without running the job.
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    setup.store = Some(store_config(server.endpoint()));
+    let next = setup.lead().await;
+    assert_eq!(next.job(JOB).status, JobStatus::Canceled);
+    eventually("the record is gone", || (!setup.ha_dir().join(format!("jobs/{JOB}.json")).exists()).then_some(()))
+        .await;
+    next.stop().await;
+    server.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recorded_cancellation_survives_a_leader_change() {
+    let mut setup = Setup::new(registry(), &[]);
+    leave_job(&setup, true).await;
+    let (store, _) = blackhole().await;
+    setup.store = Some(store);
+    let coordinator = setup.lead().await;
+    let job = coordinator.status(JOB, JobStatus::Canceled).await;
+    assert!(!job.timestamps.contains_key(&JobStatus::Running));
+    coordinator.stop().await;
+}
+
+// P234, P246, P253: nothing is skipped, the file is named, and nothing of it is deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_checkpoint_fails_the_job_and_names_the_file() {
+    let mut setup = Setup::new(registry(), &[("restart-strategy.type", "fixed-delay")]);
+    leave_job(&setup, false).await;
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    let key = format!("{JOB}/chk-3/_metadata");
+    server.backend().put("checkpoints", &key, b"no metadata".as_slice()).unwrap();
+    setup.store = Some(store_config(server.endpoint()));
+    let coordinator = setup.lead().await;
+    let job = coordinator.status(JOB, JobStatus::Failed).await;
+    let entry = &job.exceptions[0];
+    assert!(entry.task_name.is_none() && entry.stacktrace.contains(&key), "{entry:?}");
+    let (_, answer) = coordinator.get(&format!("/jobs/{JOB}/exceptions")).await;
+    assert!(answer.to_string().contains("chk-3/_metadata"), "{answer}");
+    eventually("the clean-up is over", || (!setup.ha_dir().join(format!("jobs/{JOB}.json")).exists()).then_some(()))
+        .await;
+    assert!(server.backend().get("checkpoints", &key).is_ok(), "it may be repaired by hand");
+    coordinator.stop().await;
+    server.shutdown().await.unwrap();
+}
