@@ -22,7 +22,7 @@ pub enum CaseError {
         vertex: String,
     },
     /// An edge or `states` names a vertex that does not exist.
-    #[error("case `{id}`: {place} names vertex `{vertex}`, which `vertices` does not list")]
+    #[error("case `{id}`: `{place}` names vertex `{vertex}`, which `vertices` does not list")]
     UnknownVertex {
         /// The case.
         id: String,

@@ -25,6 +25,8 @@
 
 mod answer;
 mod case;
+#[cfg(test)]
+mod tests;
 
 pub use answer::{Answer, Refusal, RefusalKind, Stage, answer};
 pub use case::{AttemptRef, Case, CaseEdge, CaseError, CaseVertex, Cause};
