@@ -13,8 +13,8 @@ use crate::graph::{DistributionPattern, ResultPartitionType};
 
 /// A graph and what happens in it.
 #[derive(Debug, Clone)]
-pub(super) struct Scenario {
-    pub(super) graph: LogicalGraph,
+struct Scenario {
+    graph: LogicalGraph,
     /// Chooses states, losses, the failing task and the named partition.
     choices: Vec<u8>,
     fails: u32,
@@ -41,15 +41,31 @@ fn logical_graph() -> impl Strategy<Value = LogicalGraph> {
     (2..6_usize).prop_flat_map(|vertices| {
         let parallelism = prop::collection::vec(1..6_u32, vertices);
         let edges = prop::collection::vec((edge(vertices), any::<bool>()), 0..9);
-        (parallelism, edges).prop_map(|(parallelism, edges)| {
-            let names = ["a", "b", "c", "d", "e", "f"];
-            let vertices = names
-                .iter()
-                .zip(parallelism)
-                .map(|(name, parallelism)| LogicalVertex { name: (*name).to_owned(), parallelism })
-                .collect();
-            LogicalGraph { vertices, edges: with_data_sets(edges) }
-        })
+        (parallelism, edges).prop_map(|(parallelism, edges)| named_graph(parallelism, edges))
+    })
+}
+
+fn named_graph(parallelism: Vec<u32>, edges: Vec<(LogicalEdge, bool)>) -> LogicalGraph {
+    let vertices = ["a", "b", "c", "d", "e"]
+        .iter()
+        .zip(parallelism)
+        .map(|(name, parallelism)| LogicalVertex { name: (*name).to_owned(), parallelism })
+        .collect();
+    LogicalGraph { vertices, edges: with_data_sets(edges) }
+}
+
+/// A pipelined tree of uneven parallelism with blocking pointwise edges across it: its regions often reach each
+/// other, which is rare in [`logical_graph`].
+fn knot() -> impl Strategy<Value = LogicalGraph> {
+    let pointwise = |partition_type| {
+        move |(from, to)| LogicalEdge { from, data_set: 0, to, partition_type, pattern: DistributionPattern::Pointwise }
+    };
+    let tree = (0..3_usize, 0..3_usize).prop_map(|(c, d)| vec![(0, 1), (c.min(1), 2), (d, 3)]);
+    let across = prop::collection::vec((0..3_usize, 1..4_usize).prop_map(|(a, b)| (a.min(b - 1), b)), 2..5);
+    (prop::collection::vec(2..8_u32, 4), tree, across).prop_map(move |(parallelism, tree, across)| {
+        let tied = tree.into_iter().map(pointwise(ResultPartitionType::PipelinedBounded));
+        let edges = tied.chain(across.into_iter().map(pointwise(ResultPartitionType::Blocking)));
+        named_graph(parallelism, edges.map(|edge| (edge, false)).collect())
     })
 }
 
@@ -71,7 +87,8 @@ fn with_data_sets(edges: Vec<(LogicalEdge, bool)>) -> Vec<LogicalEdge> {
 
 fn scenario() -> impl Strategy<Value = Scenario> {
     let named = prop::option::of((any::<u32>(), any::<bool>()));
-    (logical_graph(), prop::collection::vec(any::<u8>(), 64), any::<u32>(), named)
+    let graph = prop_oneof![2 => logical_graph().boxed(), 1 => knot().boxed()];
+    (graph, prop::collection::vec(any::<u8>(), 64), any::<u32>(), named)
         .prop_map(|(graph, choices, fails, named)| Scenario { graph, choices, fails, named })
 }
 
