@@ -14,6 +14,9 @@ pub mod embedded;
 pub mod ha;
 pub mod watch;
 
+#[cfg(test)]
+mod tests;
+
 pub use election::{Candidate, LeaderElection, Leadership};
 pub use embedded::EmbeddedHaStore;
 pub use ha::{CheckpointPointer, HaError, HaStore, JobRecord, JobResult, LeaderInfo};

@@ -33,6 +33,14 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
+    /// The defaults, cut down so that a call is over after `total`.
+    #[must_use]
+    pub fn within(total: Duration) -> Self {
+        let default = Self::default();
+        let attempt = default.attempt.min(total / 2);
+        Self { attempt, body_idle: default.body_idle.min(attempt), total, ..default }
+    }
+
     /// What `bytes` to upload add to [`Self::attempt`] and [`Self::total`].
     #[must_use]
     pub fn upload_allowance(&self, bytes: usize) -> Duration {

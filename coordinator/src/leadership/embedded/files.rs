@@ -23,6 +23,7 @@ const TEMPORARY_PREFIX: &str = ".tmp-";
 #[derive(Debug, Clone)]
 pub(in crate::leadership) struct Folder {
     root: PathBuf,
+    write_lock_timeout: Duration,
 }
 
 /// The write lock; released when dropped.
@@ -34,7 +35,7 @@ pub(in crate::leadership) struct WriteLock {
 impl Folder {
     /// Opens or makes the folder.
     pub(in crate::leadership) fn open(root: PathBuf) -> Result<Self, HaError> {
-        let folder = Self { root };
+        let folder = Self { root, write_lock_timeout: WRITE_LOCK_TIMEOUT };
         for sub in ["jobs", "results", "checkpoints"] {
             folder.make("opening the HA folder", &folder.path(sub))?;
         }
@@ -71,7 +72,7 @@ impl Folder {
                 Ok(()) => return Ok(WriteLock { _file: file }),
                 Err(TryLockError::WouldBlock) => {
                     let waited = start.elapsed();
-                    if waited >= WRITE_LOCK_TIMEOUT {
+                    if waited >= self.write_lock_timeout {
                         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
                         return Err(HaError::Busy { op: op.to_owned(), path, waited_ms });
                     }
@@ -170,4 +171,62 @@ fn sync_folder(op: &str, path: &Path, folder: &Path) -> Result<(), HaError> {
         maybe_written: true,
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &tempfile::TempDir) -> Folder {
+        Folder::open(dir.path().join("ha")).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_replaced_whole_and_leaves_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open(&dir);
+        let path = folder.path("jobs/a.json");
+        assert_eq!(folder.read::<u32>("reading", &path).unwrap(), None);
+        for value in [1_u32, 2] {
+            folder.write("writing", &path, &value).unwrap();
+            assert_eq!(folder.read("reading", &path).unwrap(), Some(value));
+        }
+        assert_eq!(fs::read_dir(folder.path("jobs")).unwrap().count(), 1);
+        folder.remove("removing", &path).unwrap();
+        folder.remove("removing", &path).unwrap();
+        assert_eq!(folder.read::<u32>("reading", &path).unwrap(), None);
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_placed_changed_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open(&dir);
+        let error = folder.write("writing", &folder.path("jobs/gone/a.json"), &1).unwrap_err();
+        assert!(!error.maybe_written(), "{error:?}");
+        assert!(error.to_string().starts_with("writing: "), "{error}");
+    }
+
+    #[test]
+    fn a_write_lock_that_is_never_released_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = open(&dir).write_lock("holding").unwrap();
+        let hasty = Folder { write_lock_timeout: Duration::from_millis(20), ..open(&dir) };
+        let error = hasty.write_lock("recording a job").unwrap_err();
+        assert!(matches!(error, HaError::Busy { .. }) && error.is_transient(), "{error:?}");
+        assert!(error.to_string().contains("is it stopped?"), "{error}");
+        drop(held);
+        hasty.write_lock("recording a job").unwrap();
+    }
+
+    #[test]
+    fn foreign_names_are_no_entries() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open(&dir);
+        for name in ["10.json", "2.json", ".tmp-1-1", "x.json", "3", "notes.txt"] {
+            fs::write(folder.path("jobs").join(name), "1").unwrap();
+        }
+        let found = folder.entries("listing", &folder.path("jobs"), |name| name.parse::<u64>().ok()).unwrap();
+        assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [10, 2]);
+        assert!(folder.entries("listing", &folder.path("nothing"), |_| Some(())).unwrap().is_empty());
+    }
 }

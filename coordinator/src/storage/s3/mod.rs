@@ -6,7 +6,10 @@
 
 mod classify;
 mod retry;
+#[cfg(test)]
+mod tests;
 
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -31,13 +34,19 @@ use crate::config::StoreConfig;
 const FIRST_BUFFER_BYTES: usize = 1 << 20;
 
 /// A bucket of an S3 server. The client is built by the first call, so that an idle process pays nothing for it.
-#[derive(Debug)]
 pub struct S3BlobStore {
     url: BaseUrl,
     config: StoreConfig,
     bucket: BucketName,
     deadlines: Deadlines,
     client: OnceLock<MinioClient>,
+}
+
+impl fmt::Debug for S3BlobStore {
+    /// Without the client: it would print its credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3BlobStore").field("config", &self.config).field("deadlines", &self.deadlines).finish()
+    }
 }
 
 impl S3BlobStore {
