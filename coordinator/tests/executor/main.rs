@@ -1,0 +1,9 @@
+//! Executors end to end: real sockets, files and threads, with a scripted coordinator.
+
+mod batch;
+mod checkpoints;
+mod connection;
+mod failures;
+mod jobs;
+mod memory;
+mod support;
