@@ -14,5 +14,6 @@ mod batch;
 mod fake;
 mod initializing;
 mod leadership;
+mod real;
 mod submission;
 mod support;
