@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,17 +9,17 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use s3s::StdError;
 
 use crate::effects::BodyFault;
-use crate::ledger::Ticket;
+use crate::ledger::{RequestProgress, Ticket};
 
 /// A request's body; adds what is read from it to the ledger entry.
 pub(crate) struct RequestBody {
     inner: Incoming,
-    read_bytes: Arc<AtomicU64>,
+    progress: Arc<RequestProgress>,
 }
 
 impl RequestBody {
-    pub(crate) fn new(inner: Incoming, read_bytes: Arc<AtomicU64>) -> Self {
-        Self { inner, read_bytes }
+    pub(crate) fn new(inner: Incoming, progress: Arc<RequestProgress>) -> Self {
+        Self { inner, progress }
     }
 }
 
@@ -33,10 +32,10 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.read_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        match &frame {
+            Some(Ok(frame)) => self.progress.add_bytes(frame.data_ref().map_or(0, |data| data.len() as u64)),
+            Some(Err(_)) => self.progress.broke_off(),
+            None => {}
         }
         Poll::Ready(frame)
     }

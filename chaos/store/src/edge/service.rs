@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_RANGE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
 use s3s::{HttpResponse, S3Error, S3ErrorCode, StdError};
@@ -84,8 +84,8 @@ impl hyper::service::Service<Request<Incoming>> for EdgeService {
 impl EdgeService {
     async fn answer(self, request: Request<Incoming>, mut ticket: Ticket) -> Result<Response<ResponseBody>, StdError> {
         let head_only = request.method() == Method::HEAD;
-        let counter = ticket.request_counter();
-        let request = request.map(|body| s3s::Body::http_body(RequestBody::new(body, counter)));
+        let progress = ticket.request_progress();
+        let request = request.map(|body| s3s::Body::http_body(RequestBody::new(body, progress)));
         let decision = self.rules.decide(ticket.entry());
         let mut response = match &decision {
             None => self.s3.call(request).await?,
@@ -94,6 +94,10 @@ impl EdgeService {
                 self.answer_with_fault(request, decision).await?
             }
         };
+        if response.status() == StatusCode::OK && response.headers().contains_key(CONTENT_RANGE) {
+            // The protocol crate does this for GET only.
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
         let id = HeaderValue::try_from(format!("{:016X}", ticket.entry().seq))?;
         response.headers_mut().insert(HeaderName::from_static("x-amz-request-id"), id);
         ticket.set_status(response.status().as_u16());

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
 pub use entry::{Entry, LedgerEvent, Outcome};
-pub(crate) use ticket::Ticket;
+pub(crate) use ticket::{RequestProgress, Ticket};
 
 use crate::edge::operation::Target;
 

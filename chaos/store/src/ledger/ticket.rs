@@ -7,13 +7,31 @@ use std::time::Instant;
 use super::Ledger;
 use super::entry::{Entry, Outcome};
 
+/// What is known of a request's body so far.
+#[derive(Debug, Default)]
+pub(crate) struct RequestProgress {
+    bytes: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl RequestProgress {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The client left in the middle of the body.
+    pub(crate) fn broke_off(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A request in flight. Dropping it unanswered records that the connection was lost.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     ledger: Ledger,
     entry: Entry,
     started: Instant,
-    request_bytes: Arc<AtomicU64>,
+    request: Arc<RequestProgress>,
     /// Set when this side breaks the connection.
     connection_cut: Arc<AtomicBool>,
     /// Set when this side breaks off this answer.
@@ -23,16 +41,16 @@ pub(crate) struct Ticket {
 impl Ticket {
     pub(super) fn new(ledger: Ledger, entry: Entry, connection_cut: Arc<AtomicBool>) -> Self {
         let started = Instant::now();
-        Self { ledger, entry, started, request_bytes: Arc::default(), connection_cut, answer_cut: false }
+        Self { ledger, entry, started, request: Arc::default(), connection_cut, answer_cut: false }
     }
 
     pub(crate) fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Counts the bytes of the request's body; shared with the body that is being read.
-    pub(crate) fn request_counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.request_bytes)
+    /// Shared with the body that is being read.
+    pub(crate) fn request_progress(&self) -> Arc<RequestProgress> {
+        Arc::clone(&self.request)
     }
 
     /// Names the rule that acts on this request.
@@ -56,14 +74,15 @@ impl Ticket {
         self.answer_cut = true;
     }
 
-    /// The whole answer is with the connection.
+    /// The whole answer is with the connection. If the request's body broke off, nobody is there to read it.
     pub(crate) fn answered(mut self) {
-        self.end(Outcome::Answered);
+        let broken = self.request.broken.load(Ordering::Relaxed);
+        self.end(if broken { Outcome::ClientCut } else { Outcome::Answered });
     }
 
     fn end(&mut self, outcome: Outcome) {
         self.entry.outcome = outcome;
-        self.entry.request_bytes = self.request_bytes.load(Ordering::Relaxed);
+        self.entry.request_bytes = self.request.bytes.load(Ordering::Relaxed);
         self.entry.duration_us = Some(self.started.elapsed().as_micros() as u64);
         self.ledger.ended(&self.entry);
     }

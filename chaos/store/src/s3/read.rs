@@ -76,8 +76,7 @@ pub(super) fn head(gateway: &Gateway, req: S3Request<HeadObjectInput>) -> S3Resu
     check(&condition, &object)?;
     let selected = select(&object, input.range, input.part_number)?;
     let headers = object.headers.clone();
-    let partial = selected.content_range.is_some();
-    let output = HeadObjectOutput {
+    Ok(S3Response::new(HeadObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
         content_length: size(selected.bytes.end - selected.bytes.start),
         content_range: selected.content_range,
@@ -92,12 +91,7 @@ pub(super) fn head(gateway: &Gateway, req: S3Request<HeadObjectInput>) -> S3Resu
         content_language: headers.content_language,
         expires: headers.expires,
         ..Default::default()
-    };
-    let mut response = S3Response::new(output);
-    if partial {
-        response.status = Some(StatusCode::PARTIAL_CONTENT);
-    }
-    Ok(response)
+    }))
 }
 
 fn metadata(headers: &ObjectHeaders) -> Option<Metadata> {
