@@ -73,8 +73,10 @@ fn answer(response: &MinioErrorResponse) -> String {
 fn of_code(op: BlobOp, response: &MinioErrorResponse) -> BlobErrorKind {
     match response.code() {
         MinioErrorCode::NoSuchKey => BlobErrorKind::NotFound,
-        // The SDK's reading of any 409 without a body: on a conditional put, somebody else writes at this moment.
-        MinioErrorCode::NoSuchBucket if op == BlobOp::Put && response.request_id().is_empty() => {
+        // The SDK's own text, for any 409 without a body: on a put, somebody else writes the key at this moment.
+        MinioErrorCode::NoSuchBucket
+            if op == BlobOp::Put && response.message().as_deref() == Some("Bucket does not exist") =>
+        {
             BlobErrorKind::Throttled
         }
         MinioErrorCode::OtherError(code) => match code.to_lowercase().as_str() {

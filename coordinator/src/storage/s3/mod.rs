@@ -124,8 +124,9 @@ impl S3BlobStore {
             headers.add("If-None-Match", "*");
             headers
         });
-        // One part, whatever the size: see the module's comment.
-        let part = (bytes.len() as u64).clamp(MIN_PART_SIZE, MAX_PART_SIZE);
+        // One part, whatever the size: see the module's comment. The SDK refuses a part size for an empty object.
+        let size = bytes.len() as u64;
+        let part = (size > 0).then(|| size.clamp(MIN_PART_SIZE, MAX_PART_SIZE));
         let request = self
             .client()?
             .put_object_content(&self.bucket, key, bytes)

@@ -1,6 +1,8 @@
 //! The client before servers that do what servers should not. Deadlines are short, so that the tests are, too; none
 //! of them is part of a success.
 
+mod embedded;
+
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
