@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::JobCore;
 use super::failure::Failure;
+use crate::core::event::JobCommand;
 use crate::core::failover::{self, FailoverStrategy, NamedPartition};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::core::topology::TaskIndex;
@@ -133,5 +134,12 @@ impl JobCore {
         }
         self.handle_task_failures(&failed);
         self.tracker.executor_lost(executor);
+        // In Flink's order, the decisions above still sent requests there.
+        self.out.retain(|command| match command {
+            JobCommand::CancelTask { executor: to, .. } | JobCommand::ReleasePartitions { executor: to, .. } => {
+                to != executor
+            }
+            _ => true,
+        });
     }
 }

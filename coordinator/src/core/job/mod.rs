@@ -239,6 +239,12 @@ impl JobCore {
         &mut self.tasks[task.0 as usize]
     }
 
+    /// Raised by each restart decision about a task: lets tests see what a decision covers.
+    #[cfg(test)]
+    fn version(&self, task: TaskIndex) -> u64 {
+        self.task(task).version
+    }
+
     fn state(&self, task: TaskIndex) -> ExecutionState {
         self.task(task).current.state()
     }

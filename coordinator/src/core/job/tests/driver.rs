@@ -61,6 +61,15 @@ pub(super) fn graph(
     vertices: &[(&str, u32)],
     edges: &[(&str, &str, ShipStrategy, ResultPartitionType)],
 ) -> JobGraph {
+    try_graph(kind, vertices, edges).expect("test graphs are valid")
+}
+
+/// The same, or none if the builder refuses it.
+pub(super) fn try_graph(
+    kind: JobKind,
+    vertices: &[(&str, u32)],
+    edges: &[(&str, &str, ShipStrategy, ResultPartitionType)],
+) -> Option<JobGraph> {
     let mut builder = JobGraph::builder("test", kind);
     let mut handles: BTreeMap<&str, VertexHandle> = BTreeMap::new();
     for &(name, parallelism) in vertices {
@@ -76,7 +85,7 @@ pub(super) fn graph(
     for &(from, to, ship, kind) in edges {
         builder.connect(handles[from], handles[to], ship, kind);
     }
-    builder.build().expect("test graphs are valid")
+    builder.build().ok()
 }
 
 /// Settings with a restart strategy that never refuses and waits `delay_ms`.

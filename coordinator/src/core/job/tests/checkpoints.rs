@@ -1,0 +1,463 @@
+//! Checkpoints: trigger, completion, failures, restore (reference 7).
+
+use super::driver::*;
+use crate::core::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
+use crate::core::event::{JobCommand, JobEvent, StoreFailure, StoredCheckpoint};
+use crate::core::job::{JobCore, JobInitError, JobSettings, RestoredCheckpoint};
+use crate::core::snapshot::{CheckpointEntryStatus, CheckpointStats};
+use crate::core::status::JobStatus;
+use crate::graph::JobKind::{Batch, Streaming};
+use crate::graph::ResultPartitionType::{Blocking, PipelinedBounded};
+use crate::graph::ShipStrategy::Forward;
+use crate::graph::{JobGraph, TaskId};
+use crate::runtime::protocol::TaskRestore;
+
+/// Two regions of a source and a sink each.
+pub(super) fn job() -> JobGraph {
+    graph(Streaming, &[("a", 2), ("b", 2)], &[("a", "b", Forward, PipelinedBounded)])
+}
+
+/// A checkpoint every 100 ms; the first trigger is made exact by `min_pause`.
+pub(super) fn settings() -> JobSettings {
+    JobSettings { checkpoint_interval_ms: Some(100), min_pause_ms: 100, ..restarting(10) }
+}
+
+pub(super) fn running(settings: JobSettings) -> World {
+    let mut world = World::start(spec(job(), settings), &[4]);
+    world.run_all();
+    world.log();
+    world
+}
+
+pub(super) fn stats(world: &World) -> CheckpointStats {
+    world.picture().checkpoints.expect("the job takes checkpoints")
+}
+
+/// `(total, in progress, completed, failed, restored)`.
+pub(super) fn counts(world: &World) -> (u64, u64, u64, u64, u64) {
+    let CheckpointStats { total, in_progress, completed, failed, restored, .. } = stats(world);
+    (total, in_progress, completed, failed, restored)
+}
+
+/// The checkpoint that a trigger was sent for, and to whom.
+fn triggered(world: &mut World) -> Vec<(TaskId, u64)> {
+    let trigger = |command| match command {
+        JobCommand::TriggerCheckpoint { attempt, checkpoint, .. } => Some((attempt.task, checkpoint)),
+        _ => None,
+    };
+    world.log().into_iter().filter_map(trigger).collect()
+}
+
+pub(super) fn completed_to(log: &[JobCommand]) -> Vec<(TaskId, u64, bool)> {
+    log.iter()
+        .filter_map(|command| match command {
+            JobCommand::NotifyCheckpointCompleted { attempt, checkpoint, is_final, .. } => {
+                Some((attempt.task, *checkpoint, *is_final))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn aborted_to(log: &[JobCommand]) -> Vec<TaskId> {
+    log.iter()
+        .filter_map(|command| match command {
+            JobCommand::NotifyCheckpointAborted { attempt, .. } => Some(attempt.task),
+            _ => None,
+        })
+        .collect()
+}
+
+fn message(world: &World, id: u64) -> String {
+    let entry = stats(world).history.into_iter().find(|entry| entry.id == id).expect("in the history");
+    match entry.status {
+        CheckpointEntryStatus::Failed { message, .. } => message,
+        other => panic!("checkpoint {id} is {other:?}"),
+    }
+}
+
+// P087
+#[test]
+fn a_checkpoint_counts_once_it_is_durable_and_only_then_is_told() {
+    let mut world = running(settings());
+    assert!(world.runs.values().all(|run| run.deployment.checkpointing));
+    world.pass(100);
+    let mut sources = triggered(&mut world);
+    sources.sort_unstable();
+    let mut expected = vec![(task("a", 0), 1), (task("a", 1), 1)];
+    expected.sort_unstable();
+    assert_eq!(sources, expected);
+    world.answers.store = false;
+    world.acknowledge_all(1);
+    let log = world.log();
+    let JobCommand::StoreCheckpoint(checkpoint) = &log[0] else { panic!("{log:?}") };
+    assert_eq!(checkpoint.tasks.len(), 4);
+    assert!(checkpoint.tasks.is_sorted_by_key(|(task, _)| *task));
+    assert_eq!((completed_to(&log).len(), counts(&world)), (0, (1, 1, 0, 0, 0)));
+    world.answer_held();
+    let mut told: Vec<_> = completed_to(&world.log());
+    told.sort_unstable();
+    assert_eq!(told.len(), 4);
+    assert!(told.iter().all(|it| (it.1, it.2) == (1, false)));
+    assert_eq!(counts(&world), (1, 0, 1, 0, 0));
+    let entry = &stats(&world).history[0];
+    assert_eq!((entry.num_acknowledged, entry.num_subtasks, entry.state_size), (4, 4, 40));
+    assert_eq!(entry.external_path.as_deref(), Some("s3://chk-1"));
+}
+
+// P283, P280
+#[test]
+fn older_checkpoints_are_subsumed_down_to_the_number_retained() {
+    let mut world = running(JobSettings { num_retained: 2, ..settings() });
+    let mut discarded = Vec::new();
+    for id in 1..=4 {
+        world.pass(100);
+        world.acknowledge_all(id);
+        for command in world.log() {
+            if let JobCommand::DiscardCheckpoint(checkpoint) = command {
+                assert_eq!(checkpoint.tasks.len(), 4, "with its state");
+                discarded.push(checkpoint.id);
+            }
+        }
+    }
+    assert_eq!(discarded, [1, 2]);
+    assert_eq!(
+        stats(&world).history.iter().map(|it| (it.id, it.discarded)).collect::<Vec<_>>(),
+        [(4, false), (3, false), (2, true), (1, true)]
+    );
+    world.send(JobEvent::Cancel);
+    let (_, discard) = world.ended.clone().expect("over");
+    assert_eq!(discard.iter().map(|it| it.id).collect::<Vec<_>>(), [3, 4], "none is kept");
+}
+
+// P301, P309
+#[test]
+fn one_at_a_time_and_not_within_the_pause() {
+    let mut world = running(JobSettings { checkpoint_interval_ms: Some(100), min_pause_ms: 0, ..settings() });
+    world.pass(100);
+    let (first, _) = (triggered(&mut world), world.pass(250));
+    assert_eq!((first.len(), triggered(&mut world).len()), (2, 0), "the first is still on its way");
+    world.acknowledge_all(1);
+    assert_eq!(triggered(&mut world).len(), 2, "the queued one follows at once");
+
+    let mut world = running(JobSettings { min_pause_ms: 80, ..settings() });
+    world.pass(100);
+    world.pass(60);
+    world.acknowledge_all(1);
+    let done = world.now;
+    world.log();
+    world.pass(79);
+    assert_eq!(triggered(&mut world), []);
+    world.pass(1);
+    assert_eq!((triggered(&mut world).len(), world.now - done), (2, 80));
+}
+
+#[test]
+fn nothing_is_triggered_while_a_task_does_not_run() {
+    let mut world = World::start(spec(job(), settings()), &[4]);
+    world.pass(1_000);
+    assert_eq!(triggered(&mut world), [], "ticks begin when everything runs");
+    world.run_all();
+    world.fail("a", 0);
+    world.pass(10);
+    world.pass(500);
+    assert_eq!(triggered(&mut world), [], "a0 and b0 deploy");
+    world.run_all();
+    world.pass(100);
+    assert_eq!(triggered(&mut world).len(), 2, "FLINK-13256: the ticks went on");
+}
+
+#[test]
+fn a_number_that_comes_when_tasks_no_longer_run_is_not_used() {
+    let mut world = running(settings());
+    world.answers.store = false;
+    world.pass(100);
+    assert!(world.log().contains(&JobCommand::AllocateCheckpointId));
+    world.fail("a", 0);
+    world.log();
+    world.answer_held();
+    assert_eq!((triggered(&mut world), counts(&world).0), (vec![], 0));
+}
+
+// P304, P298
+#[test]
+fn expiry_counts_and_exceeding_the_tolerated_number_fails_over_globally() {
+    let mut world = running(JobSettings { checkpoint_timeout_ms: 50, tolerable_failed: 1, ..settings() });
+    world.pass(100);
+    world.pass(50);
+    assert_eq!(message(&world, 1), "Checkpoint expired before completing.");
+    assert_eq!(aborted_to(&world.log()).len(), 4);
+    assert_eq!(world.core.status(), JobStatus::Running, "one is tolerated");
+    world.pass(50);
+    world.acknowledge_all(2);
+    world.pass(100);
+    world.pass(50);
+    assert_eq!(world.core.status(), JobStatus::Running, "a success clears the count");
+    world.pass(100);
+    assert_eq!(counts(&world).3, 3);
+    assert_eq!(world.core.status(), JobStatus::Restarting);
+    assert!(world.exceptions()[0].contains("Exceeded checkpoint tolerable failure threshold."));
+    assert_eq!(world.picture().exceptions[0].task_name, None);
+    world.pass(10);
+    assert!(world.states().iter().all(|line| line.contains("#1 DEPLOYING")), "P081: everything");
+    assert!(world.runs.values().all(|run| run.deployment.restore.as_ref().is_some_and(|it| it.checkpoint == 2)));
+}
+
+// P301
+#[test]
+fn a_decline_counts_and_discards_what_others_had_written() {
+    let mut world = running(JobSettings { tolerable_failed: 5, ..settings() });
+    world.pass(100);
+    let (a0, b0) = (world.attempt("a", 0), world.attempt("b", 0));
+    world.send(JobEvent::CheckpointAck { attempt: a0, checkpoint: 1, state: state_of(a0, 1) });
+    world.log();
+    world.send(JobEvent::CheckpointDecline { attempt: b0, checkpoint: 1, reason: "disk full".into() });
+    assert_eq!(message(&world, 1), "Checkpoint was declined. (b (1): disk full)");
+    let log = world.log();
+    assert!(log.contains(&JobCommand::DiscardState(vec![state_of(a0, 1)])), "{log:?}");
+    // A late acknowledgement of the aborted checkpoint leaves nothing behind either.
+    world.send(JobEvent::CheckpointAck { attempt: b0, checkpoint: 1, state: state_of(b0, 1) });
+    assert_eq!(world.log(), [JobCommand::DiscardState(vec![state_of(b0, 1)])]);
+    let inline = TaskSnapshotHandle::Inline(vec![1]);
+    world.send(JobEvent::CheckpointAck { attempt: b0, checkpoint: 1, state: inline });
+    assert_eq!(world.log(), [], "there is nothing to delete");
+}
+
+#[test]
+fn a_second_acknowledgement_deletes_nothing_that_is_needed() {
+    let mut world = running(settings());
+    world.pass(100);
+    let a0 = world.attempt("a", 0);
+    let ack = JobEvent::CheckpointAck { attempt: a0, checkpoint: 1, state: state_of(a0, 1) };
+    world.send(ack.clone());
+    world.log();
+    world.send(ack.clone());
+    assert_eq!(world.log(), []);
+    world.acknowledge_all(1);
+    assert_eq!(counts(&world).2, 1);
+    world.log();
+    world.send(ack);
+    assert_eq!(world.log(), []);
+}
+
+// P297, P303, FLINK-22494
+#[test]
+fn a_checkpoint_that_was_not_stored_is_deleted_only_if_it_surely_was_not() {
+    for maybe_written in [false, true] {
+        let mut world = running(JobSettings { tolerable_failed: 5, ..settings() });
+        world.answers.store = false;
+        world.pass(100);
+        world.answer_held();
+        world.acknowledge_all(1);
+        world.unanswered.clear();
+        world.log();
+        let failure = StoreFailure { reason: "503".into(), maybe_written };
+        world.send(JobEvent::CheckpointStored { checkpoint: 1, result: Err(failure) });
+        let log = world.log();
+        let discards = log.iter().any(|it| matches!(it, JobCommand::DiscardState(states) if states.len() == 4));
+        assert_eq!(discards, !maybe_written);
+        assert_eq!((aborted_to(&log).len(), completed_to(&log).len()), (4, 0));
+        assert_eq!(message(&world, 1), "Failure to finalize checkpoint. (503)");
+        // Not even a late acknowledgement deletes it.
+        let a0 = world.attempt("a", 0);
+        world.send(JobEvent::CheckpointAck { attempt: a0, checkpoint: 1, state: state_of(a0, 1) });
+        assert_eq!(world.log().is_empty(), maybe_written);
+    }
+}
+
+#[test]
+fn a_counter_that_cannot_be_reached_counts_as_a_failed_checkpoint() {
+    let mut world = running(settings());
+    world.answers.store = false;
+    world.pass(100);
+    world.unanswered.clear();
+    world.send(JobEvent::CheckpointIdAllocated(Err("no quorum".into())));
+    assert_eq!(world.core.status(), JobStatus::Restarting);
+    assert!(world.exceptions()[0].contains("IO-problem detected. (no quorum)"));
+}
+
+// P085, P086, P299
+#[test]
+fn a_regional_failover_aborts_the_pending_checkpoint_and_restores_from_memory() {
+    let mut world = running(settings());
+    world.pass(100);
+    world.acknowledge_all(1);
+    world.pass(100);
+    world.log();
+    world.fail("a", 0);
+    assert_eq!(message(&world, 2), "FailoverRegion is restarting.");
+    let log = world.log();
+    let mut told = aborted_to(&log);
+    told.sort_unstable();
+    let mut others = vec![task("a", 1), task("b", 1)];
+    others.sort_unstable();
+    assert_eq!(told, others, "the region that goes on is told");
+    world.pass(10);
+    let log = world.log();
+    let touches_store = |it: &JobCommand| {
+        matches!(it, JobCommand::StoreCheckpoint(_) | JobCommand::AllocateCheckpointId | JobCommand::EnumerateSplits(_))
+    };
+    assert!(!log.iter().any(touches_store), "FLINK-22483: a failover asks no store");
+    for (attempt, run) in world.runs.iter().filter(|(attempt, _)| attempt.task.subtask == 0) {
+        let before = crate::graph::AttemptId { attempt: 0, ..*attempt };
+        assert_eq!(run.deployment.restore, Some(TaskRestore { checkpoint: 1, state: state_of(before, 1) }));
+    }
+    assert_eq!(counts(&world), (2, 0, 1, 1, 1));
+    let restored = stats(&world).latest_restored.expect("restored");
+    assert_eq!((restored.id, restored.external_path.as_str()), (1, "s3://chk-1"));
+}
+
+#[test]
+fn without_a_checkpoint_a_restart_begins_empty() {
+    let mut world = running(settings());
+    world.fail("a", 0);
+    world.pass(10);
+    assert_eq!(world.runs[&world.attempt("a", 0)].deployment.restore, None);
+    assert_eq!((counts(&world).4, stats(&world).latest_restored), (0, None));
+}
+
+#[test]
+fn a_checkpoint_that_becomes_durable_before_the_restart_is_the_one_restored() {
+    let mut world = running(settings());
+    world.answers.store = false;
+    world.pass(100);
+    world.answer_held();
+    world.acknowledge_all(1);
+    world.fail("a", 0);
+    world.log();
+    world.answer_held();
+    let mut told: Vec<_> = completed_to(&world.log()).into_iter().map(|it| it.0).collect();
+    told.sort_unstable();
+    let mut others = vec![task("a", 1), task("b", 1)];
+    others.sort_unstable();
+    assert_eq!(told, others);
+    world.pass(10);
+    assert_eq!(world.runs[&world.attempt("a", 0)].deployment.restore.as_ref().map(|it| it.checkpoint), Some(1));
+}
+
+// The rule behind it: an older restore than one already told loses or doubles output (reference 7.9).
+#[test]
+fn a_store_that_hangs_holds_up_no_restart_and_its_late_success_is_taken_back() {
+    let mut world = running(settings());
+    world.pass(100);
+    world.acknowledge_all(1);
+    world.answers.store = false;
+    world.pass(100);
+    world.answer_held();
+    world.acknowledge_all(2);
+    world.fail("a", 0);
+    world.pass(10);
+    assert_eq!(world.runs[&world.attempt("a", 0)].deployment.restore.as_ref().map(|it| it.checkpoint), Some(1));
+    assert_eq!(message(&world, 2), "FailoverRegion is restarting.");
+    world.log();
+    world.answer_held();
+    let log = world.log();
+    assert!(matches!(&log[..], [JobCommand::DiscardCheckpoint(it)] if it.id == 2), "{log:?}");
+    world.run_all();
+    world.fail("b", 1);
+    world.pass(10);
+    assert_eq!(world.runs[&world.attempt("b", 1)].deployment.restore.as_ref().map(|it| it.checkpoint), Some(1));
+}
+
+#[test]
+fn expiry_while_storing_lets_the_next_checkpoint_go_on() {
+    let mut world = running(JobSettings { checkpoint_timeout_ms: 60, tolerable_failed: 3, ..settings() });
+    world.answers.store = false;
+    world.pass(100);
+    world.answer_held();
+    world.acknowledge_all(1);
+    world.pass(60);
+    assert_eq!(message(&world, 1), "Checkpoint expired before completing.");
+    let late = world.unanswered.pop_front().expect("the store's answer");
+    world.pass(40);
+    world.answer_held();
+    world.acknowledge_all(2);
+    world.answer_held();
+    assert_eq!(counts(&world), (2, 0, 1, 1, 0));
+    world.log();
+    world.send(late);
+    let log = world.log();
+    assert!(matches!(&log[..], [JobCommand::DiscardCheckpoint(it)] if it.id == 1), "{log:?}");
+}
+
+fn restored(id: u64, tasks: &[(&str, u32)]) -> RestoredCheckpoint {
+    let tasks = tasks.iter().map(|&(vertex, subtask)| {
+        (task(vertex, subtask), TaskSnapshotHandle::Inline(vec![u8::try_from(id).expect("small")]))
+    });
+    let checkpoint =
+        CompletedCheckpoint { job: JOB, id, trigger_ms: 1, completed_ms: 2, tasks: tasks.collect(), is_final: false };
+    RestoredCheckpoint { checkpoint, external_path: format!("s3://chk-{id}") }
+}
+
+const ALL: [(&str, u32); 4] = [("a", 0), ("a", 1), ("b", 0), ("b", 1)];
+
+#[test]
+fn a_recovered_job_starts_from_the_newest_checkpoint_and_keeps_the_list() {
+    let mut recovered = spec(job(), settings());
+    recovered.restored = vec![restored(3, &ALL), restored(4, &ALL)];
+    let mut world = World::start(recovered, &[4]);
+    for run in world.runs.values() {
+        let state = TaskSnapshotHandle::Inline(vec![4]);
+        assert_eq!(run.deployment.restore, Some(TaskRestore { checkpoint: 4, state }));
+    }
+    assert_eq!(counts(&world), (0, 0, 0, 0, 1));
+    world.send(JobEvent::Cancel);
+    let (_, discard) = world.ended.expect("over");
+    assert_eq!(discard.iter().map(|it| it.id).collect::<Vec<_>>(), [3, 4]);
+}
+
+// P308, P313
+#[test]
+fn state_of_another_graph_is_refused_at_start() {
+    for (tasks, missing) in [(&ALL[..3], true), (&[("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)][..], false)] {
+        let mut recovered = spec(job(), settings());
+        recovered.restored = vec![restored(7, tasks)];
+        let error = JobCore::new(recovered, 0).expect_err("it does not fit");
+        let JobInitError::StateMismatch { checkpoint: 7, missing: is_missing, .. } = error else { panic!("{error}") };
+        assert_eq!(is_missing, missing);
+    }
+}
+
+// P105: here such a job is refused instead.
+#[test]
+fn a_checkpointed_job_has_no_blocking_edges_and_a_batch_job_no_checkpoints() {
+    let blocking = |kind| graph(kind, &[("a", 1), ("b", 1)], &[("a", "b", Forward, Blocking)]);
+    let error = JobCore::new(spec(blocking(Streaming), settings()), 0).expect_err("barriers do not pass");
+    assert!(matches!(error, JobInitError::BlockingEdge { .. }), "{error}");
+    let mut world = World::start(spec(blocking(Batch), settings()), &[1]);
+    world.run_all();
+    world.pass(1_000);
+    assert_eq!(world.picture().checkpoints, None);
+    assert!(!world.log().contains(&JobCommand::AllocateCheckpointId));
+}
+
+#[test]
+fn the_first_checkpoint_comes_between_pause_and_interval_by_the_seed() {
+    let mut delays = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let mut seeded = spec(job(), JobSettings { min_pause_ms: 20, ..settings() });
+        seeded.seed = seed;
+        let mut world = World::start(seeded, &[4]);
+        world.run_all();
+        let delay = world
+            .log()
+            .into_iter()
+            .find_map(|it| if let JobCommand::SetTimer { delay, .. } = it { Some(delay) } else { None });
+        delays.insert(delay.expect("the first tick").as_millis());
+    }
+    assert!(delays.len() > 5 && delays.iter().all(|delay| (20..=100).contains(delay)), "{delays:?}");
+}
+
+#[test]
+fn a_job_that_ends_while_a_checkpoint_is_stored_deletes_that_one_too() {
+    let mut world = running(settings());
+    world.answers.store = false;
+    world.pass(100);
+    world.answer_held();
+    world.acknowledge_all(1);
+    world.send(JobEvent::Cancel);
+    let (_, discard) = world.ended.clone().expect("over");
+    assert_eq!(discard.iter().map(|it| it.id).collect::<Vec<_>>(), [1]);
+    let result = Ok(StoredCheckpoint { external_path: String::new() });
+    assert_eq!(world.core.handle(JobEvent::CheckpointStored { checkpoint: 1, result }, 9_999), []);
+}
