@@ -11,12 +11,19 @@
 //! | --- | --- |
 //! | [`flink`] | client of Flink's REST API, 1.13 to 2.3; the bundled coordinator speaks it too |
 //! | [`timeline`] | the append-only record of a run, its file form, and the questions oracles ask of it |
+//! | [`probe`] | open-loop probes of the control plane |
+//! | [`oracle`] | judgements over a timeline |
+//! | [`report`] | run folders, `report.md`, `summary.json`, JUnit |
+//! | [`args`] | the command line of a test binary: libtest's flags, nextest's contract |
 //! | [`verdict`] | the eight verdicts, how they combine, exit codes |
 //!
 //! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
 //! again, and every target shares every oracle.
 
+pub mod args;
 pub mod flink;
 pub mod oracle;
+pub mod probe;
+pub mod report;
 pub mod timeline;
 pub mod verdict;

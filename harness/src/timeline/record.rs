@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::oracle::{Expectation, Judgement};
+use crate::oracle::Expectation;
 use crate::verdict::Verdict;
 
 /// One recorded fact.
@@ -169,8 +169,6 @@ pub enum RecordKind {
         /// Why.
         reason: String,
     },
-    /// A judgement, as given when the run ended.
-    Judged(Judgement),
     /// So many records did not fit: see [`super::recorder::MAX_RECORDS`].
     Dropped {
         /// How many.
