@@ -136,3 +136,6 @@ impl Chain {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,11 @@ struct Labels {
     upstream: String,
 }
 
+type Counter = fn(&Traffic) -> &AtomicU64;
+
+const FAMILIES: [(&str, Counter); 2] =
+    [("received", |traffic| &traffic.received_bytes), ("sent", |traffic| &traffic.sent_bytes)];
+
 /// All series since the server started. As in Prometheus, a series outlives its proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -35,12 +40,9 @@ impl Metrics {
     /// The byte counters in Prometheus' text format.
     pub(crate) fn render_proxies(&self) -> String {
         let mut text = String::new();
-        let families: [(&str, &str, fn(&Traffic) -> &AtomicU64); 2] = [
-            ("toxiproxy_proxy_received_bytes_total", "Bytes received by the proxy", |traffic| &traffic.received_bytes),
-            ("toxiproxy_proxy_sent_bytes_total", "Bytes sent by the proxy", |traffic| &traffic.sent_bytes),
-        ];
-        for (name, help, counter) in families {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
+        for (verb, counter) in FAMILIES {
+            let name = format!("toxiproxy_proxy_{verb}_bytes_total");
+            let _ = writeln!(text, "# HELP {name} Bytes {verb} by the proxy.\n# TYPE {name} counter");
             for (labels, traffic) in lock(&self.traffic).iter() {
                 let _ = writeln!(
                     text,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 
 use crate::fixture::{
-    World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, stays_silent,
+    World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, spare_address, stays_silent,
 };
 
 #[tokio::test]
@@ -128,10 +128,7 @@ async fn a_half_close_stays_half() {
 async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on() {
     // P36
     let world = World::new().await;
-    let upstream = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = upstream.local_addr().expect("bound");
-    drop(upstream);
-    let proxy = world.proxy("p", &address.to_string()).await;
+    let proxy = world.proxy("p", &spare_address().await).await;
     for _ in 0..3 {
         assert_eq!(receive_to_end(&mut connect(&proxy.listen).await).await, b"");
     }

@@ -20,21 +20,24 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("{what}: not within {LIMIT:?}"))
 }
 
-/// Polls until the condition holds.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
-    within(what, async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
+/// A loopback address of this process alone: a port that it frees is not taken by another process's tests.
+fn quiet_host() -> String {
+    let id = std::process::id();
+    format!("127.{}.{}.{}", 1 + (id >> 16) % 250, (id >> 8) % 256, 2 + id % 250)
+}
+
+/// An address where nobody listens.
+pub(crate) async fn spare_address() -> String {
+    let listener = TcpListener::bind((quiet_host(), 0)).await.expect("a free port");
+    listener.local_addr().expect("bound").to_string()
 }
 
 /// A server under test and its client.
 pub(crate) struct World {
     pub(crate) client: ToxiproxyClient,
     pub(crate) http: reqwest::Client,
-    server: Option<ToxiproxyServer>,
+    /// Runs as long as the test does.
+    _server: Option<ToxiproxyServer>,
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -69,7 +72,7 @@ impl World {
         let http = http.expect("a plain client");
         if let Ok(url) = std::env::var("TOXIPROXY_URL") {
             let turn = TURN.lock().await;
-            let world = Self { client: ToxiproxyClient::new(url), http, server: None, _turn: Some(turn) };
+            let world = Self { client: ToxiproxyClient::new(url), http, _server: None, _turn: Some(turn) };
             for name in world.client.list().await.expect("a server at TOXIPROXY_URL").keys() {
                 world.client.delete(name).await.expect("a proxy left by the last test goes");
             }
@@ -83,7 +86,7 @@ impl World {
         let server = ToxiproxyServer::start(config).await.expect("the server starts");
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
         let http = http.expect("a plain client");
-        Self { client: ToxiproxyClient::new(server.url()), http, server: Some(server), _turn: None }
+        Self { client: ToxiproxyClient::new(server.url()), http, _server: Some(server), _turn: None }
     }
 
     /// A world with our server, or `None` where a real one is under test: for what we fixed, refuse or add.
@@ -93,10 +96,6 @@ impl World {
             return None;
         }
         Some(Self::ours(ServerConfig::default()).await)
-    }
-
-    pub(crate) fn server(self) -> ToxiproxyServer {
-        self.server.expect("our server")
     }
 
     pub(crate) async fn raw(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
@@ -117,7 +116,12 @@ impl World {
 
     /// A proxy on a free port.
     pub(crate) async fn proxy(&self, name: &str, upstream: &str) -> Proxy {
-        self.client.create(&Proxy::new(name, "127.0.0.1:0", upstream)).await.expect("the proxy is created")
+        self.proxy_on(&quiet_host(), name, upstream).await
+    }
+
+    /// A proxy on a free port of the host.
+    pub(crate) async fn proxy_on(&self, host: &str, name: &str, upstream: &str) -> Proxy {
+        self.client.create(&Proxy::new(name, format!("{host}:0"), upstream)).await.expect("the proxy is created")
     }
 
     /// A proxy `p` with one open connection through it.

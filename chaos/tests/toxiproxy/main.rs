@@ -5,7 +5,10 @@
 
 mod api;
 mod connections;
+mod effects;
 mod fixture;
+mod live;
 mod populate;
 mod proxies;
 mod toxics;
+mod transfer;

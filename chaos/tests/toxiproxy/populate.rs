@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stormproof_chaos::toxiproxy::{Proxy, ServerConfig, Stream, Toxic};
 use tokio::net::TcpListener;
 
-use crate::fixture::{World, connect, echo, is_closed, receive_to_end, round_trip};
+use crate::fixture::{World, connect, echo, is_closed, receive_to_end, round_trip, spare_address};
 
 async fn populate(world: &World, entries: Value) -> (u16, Value) {
     let answer = world.raw("POST", "/populate", entries.to_string()).await;
@@ -33,7 +33,7 @@ async fn entries_come_up_in_request_order() {
 async fn a_disabled_entry_is_listed_and_closed() {
     // P08
     let world = World::new().await;
-    let spare = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("bound").to_string();
+    let spare = spare_address().await;
     let entry = json!([{"name": "p", "listen": spare, "upstream": "127.0.0.1:1", "enabled": false}]);
     let (status, answer) = populate(&world, entry).await;
     assert_eq!((status, answer["proxies"][0]["enabled"].clone()), (201, json!(false)));
@@ -45,7 +45,7 @@ async fn a_disabled_entry_is_listed_and_closed() {
 async fn an_unchanged_proxy_is_left_alone() {
     // P09 P64
     let world = World::new().await;
-    let proxy = world.proxy("p", &echo().await).await;
+    let proxy = world.proxy_on("127.0.0.1", "p", &echo().await).await;
     world.client.add_toxic("p", &Toxic::noop(Stream::Downstream)).await.expect("added");
     let mut open = connect(&proxy.listen).await;
     round_trip(&mut open, b"before").await;
@@ -126,7 +126,7 @@ async fn toxics_in_an_entry_are_in_place_from_the_first_connection() {
     let toxic = Toxic::limit_data(Stream::Downstream, 3).named("cut");
     let created = world.client.create(&Proxy::new("p", "127.0.0.1:0", echo().await).with_toxic(toxic.clone())).await;
     let created = created.expect("created");
-    assert_eq!(created.toxics, [toxic.clone()]);
+    assert_eq!(created.toxics, std::slice::from_ref(&toxic));
     let mut stream = connect(&created.listen).await;
     crate::fixture::send(&mut stream, b"abcdef").await;
     assert_eq!(receive_to_end(&mut stream).await, b"abc");

@@ -4,7 +4,7 @@ use serde_json::json;
 use stormproof_chaos::toxiproxy::{Proxy, ProxyUpdate, Stream, Toxic};
 use tokio::net::TcpListener;
 
-use crate::fixture::{World, connect, echo, is_closed, receive_to_end, round_trip};
+use crate::fixture::{World, connect, echo, is_closed, receive_to_end, round_trip, spare_address};
 
 #[tokio::test]
 async fn an_empty_server_lists_nothing() {
@@ -30,24 +30,32 @@ async fn a_proxy_is_shown_as_it_runs() {
 
 #[tokio::test]
 async fn a_disabled_proxy_keeps_its_text_and_its_port_closed() {
-    // P16 P17 P37 P39
+    // P16 P17
     let world = World::new().await;
-    let spare = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("bound");
-    let listen = format!("localhost:{}", spare.port());
-    let asked = Proxy { enabled: false, ..Proxy::new("p", &listen, echo().await) };
-    let created = world.client.create(&asked).await.expect("created");
-    assert_eq!((created.listen.as_str(), created.enabled), (listen.as_str(), false));
-    assert!(is_closed(&spare.to_string()).await);
+    let disabled = |name, listen: &str| Proxy { enabled: false, ..Proxy::new(name, listen, "127.0.0.1:1") };
+    let named = world.client.create(&disabled("named", "localhost:0")).await.expect("created");
+    assert_eq!((named.listen.as_str(), named.enabled), ("localhost:0", false));
+    let spare = spare_address().await;
+    world.client.create(&disabled("p", &spare)).await.expect("created");
+    assert!(is_closed(&spare).await);
+    assert!(world.client.enable("p").await.expect("enabled").enabled);
+    assert!(!is_closed(&spare).await);
+    assert!(!world.client.disable("p").await.expect("disabled").enabled);
+    assert!(is_closed(&spare).await);
+}
+
+#[tokio::test]
+async fn stopping_and_starting_again_is_harmless() {
+    // P37 P39
+    let world = World::new().await;
+    let proxy = world.proxy("p", &echo().await).await;
     for _ in 0..3 {
         assert!(!world.client.disable("p").await.expect("harmless").enabled);
     }
     for _ in 0..2 {
-        let enabled = world.client.enable("p").await.expect("enabled");
-        assert_eq!((enabled.listen, enabled.enabled), (spare.to_string(), true));
+        assert_eq!(world.client.enable("p").await.expect("enabled"), proxy);
     }
-    round_trip(&mut connect(&spare.to_string()).await, b"up").await;
-    assert!(!world.client.disable("p").await.expect("disabled").enabled);
-    assert!(is_closed(&spare.to_string()).await);
+    round_trip(&mut connect(&proxy.listen).await, b"up").await;
 }
 
 #[tokio::test]
@@ -167,7 +175,7 @@ async fn a_new_address_moves_the_proxy() {
 async fn another_spelling_of_the_address_keeps_connections() {
     // P41
     let world = World::new().await;
-    let proxy = world.proxy("p", &echo().await).await;
+    let proxy = world.proxy_on("127.0.0.1", "p", &echo().await).await;
     let mut open = connect(&proxy.listen).await;
     round_trip(&mut open, b"before").await;
     let change = ProxyUpdate { listen: Some(proxy.listen.replace("127.0.0.1", "localhost")), ..ProxyUpdate::default() };
