@@ -2,11 +2,14 @@
 //! scalars. Anything else (lists, anchors, block scalars, flow maps) is refused with its line number instead of being
 //! read half.
 
-/// `(line, flat key, value)` of every scalar of `text`, in order.
+/// A scalar: its line (from 1), its flat key, its value.
+type Scalar = (usize, String, String);
+
+/// Every scalar of `text`, in order.
 ///
 /// # Errors
 /// The number of the line and what is wrong with it.
-pub(super) fn flatten(text: &str) -> Result<Vec<(usize, String, String)>, (usize, String)> {
+pub(super) fn flatten(text: &str) -> Result<Vec<Scalar>, (usize, String)> {
     let mut entries = Vec::new();
     // Open maps: the indentation of their *key*, and the flat key.
     let mut open: Vec<(usize, String)> = Vec::new();

@@ -110,8 +110,11 @@ impl Dispatcher {
         let (this, services) = (Arc::clone(self), Arc::clone(services));
         self.tasks.spawn(async move {
             let id = entry.id;
-            run::run(Arc::clone(&entry), Arc::clone(&services), record, definition).await;
-            if entry.end().is_some() {
+            let life = tokio::spawn(run::run(Arc::clone(&entry), Arc::clone(&services), record, definition));
+            if let Err(error) = life.await {
+                // P255: its state is lost with it. Another leader has the record and the checkpoints.
+                services.fatal.raise(CoordinatorError::Fatal(format!("the thread of job {id} ended: {error}")));
+            } else if entry.end().is_some() {
                 this.retire(&services, id).await;
             }
         });

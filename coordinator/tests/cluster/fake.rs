@@ -130,10 +130,8 @@ impl<W: tokio::io::AsyncWrite + Unpin> Serving<W> {
     async fn handle(&mut self, message: ToExecutor) {
         match message {
             ToExecutor::Deploy(task) => self.deploy(&task).await,
-            ToExecutor::Cancel(attempt) => {
-                if self.running.remove(&attempt).is_some() {
-                    self.update(attempt, TaskUpdate::Canceled).await;
-                }
+            ToExecutor::Cancel(attempt) if self.running.remove(&attempt).is_some() => {
+                self.update(attempt, TaskUpdate::Canceled).await;
             }
             ToExecutor::ReleaseJob(job) => self.running.retain(|attempt, _| attempt.job != job),
             ToExecutor::TriggerCheckpoint { checkpoint, attempt } => {

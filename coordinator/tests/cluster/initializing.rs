@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use stormproof_coordinator::config::StoreConfig;
 use stormproof_coordinator::core::status::JobStatus;
@@ -14,13 +13,17 @@ use stormproof_store::S3Server;
 use tokio::net::TcpListener;
 
 use crate::fake::{FakeExecutor, Step, script};
-use crate::support::{Running, Setup, eventually, registry};
+use crate::support::{DEADLINE, Running, Setup, eventually, registry};
 
 const JOB: JobId = JobId([9; 16]);
-const CHECKPOINTS: (&str, &str) = ("execution.checkpointing.interval", "20 ms");
+/// A call to the store may take longer than any test: what waits for one never ends.
+pub(crate) const PATIENT: [(&str, &str); 2] =
+    [("stormproof.store.attempt-timeout", "10 min"), ("stormproof.store.timeout", "1 h")];
+
+pub(crate) const CHECKPOINTS: (&str, &str) = ("execution.checkpointing.interval", "20 ms");
 
 /// A server that accepts and never answers; counts its connections.
-async fn blackhole() -> (StoreConfig, Arc<AtomicUsize>) {
+pub(crate) async fn blackhole() -> (StoreConfig, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let accepted = Arc::new(AtomicUsize::new(0));
@@ -35,7 +38,7 @@ async fn blackhole() -> (StoreConfig, Arc<AtomicUsize>) {
     (store_config(endpoint), accepted)
 }
 
-fn store_config(endpoint: String) -> StoreConfig {
+pub(crate) fn store_config(endpoint: String) -> StoreConfig {
     StoreConfig { endpoint, bucket: "checkpoints".into(), access_key: "key".into(), secret_key: "secret".into() }
 }
 
@@ -61,28 +64,22 @@ async fn leave_job(setup: &Setup, cancel_requested: bool) {
     earlier.resign().await.unwrap();
 }
 
-/// Asks everything that REST answers of the job; the slowest answer.
-async fn ask_all(coordinator: &Running) -> Duration {
-    let mut slowest = Duration::ZERO;
+/// Asks everything that REST answers of the job.
+async fn ask_all(coordinator: &Running) {
     for path in ["", "/status", "/plan", "/config", "/exceptions", "/checkpoints", "/checkpoints/config"] {
-        let began = Instant::now();
         let (status, answer) = coordinator.get(&format!("/jobs/{JOB}{path}")).await;
-        slowest = slowest.max(began.elapsed());
         assert_eq!(status, 200, "{path}: {answer}");
     }
     for path in ["/overview", "/jobs", "/jobs/overview", "/taskmanagers"] {
-        let began = Instant::now();
         let (status, answer) = coordinator.get(path).await;
-        slowest = slowest.max(began.elapsed());
         assert_eq!(status, 200, "{path}: {answer}");
     }
-    slowest
 }
 
 // P237, P249: the ticket's own scenario.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hung_store_keeps_one_job_initializing_and_nothing_else() {
-    let mut setup = Setup::new(registry(), &[]);
+    let mut setup = Setup::new(registry(), &PATIENT);
     leave_job(&setup, false).await;
     let (store, accepted) = blackhole().await;
     setup.store = Some(store);
@@ -90,8 +87,8 @@ async fn a_hung_store_keeps_one_job_initializing_and_nothing_else() {
     eventually("the store is being read", || (accepted.load(Ordering::SeqCst) > 0).then_some(())).await;
     for _ in 0..10 {
         assert_eq!(coordinator.job(JOB).status, JobStatus::Initializing);
-        // A store call takes five seconds to give up: an answer that waited for one would show.
-        assert!(ask_all(&coordinator).await < Duration::from_secs(4));
+        // An answer that waited for the store would not come before the end of the test's own deadline.
+        tokio::time::timeout(DEADLINE, ask_all(&coordinator)).await.unwrap();
     }
     assert_eq!(coordinator.get(&format!("/jobs/{JOB}/status")).await.1["status"], "INITIALIZING");
     assert_eq!(coordinator.job(JOB).start_ms, 1_000, "the original submission time is kept (P260)");
@@ -106,7 +103,7 @@ async fn a_hung_store_keeps_one_job_initializing_and_nothing_else() {
 // P236, P242, P251, and better than Flink: at once, and for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_during_initializing_takes_effect_at_once() {
-    let mut setup = Setup::new(registry(), &[]);
+    let mut setup = Setup::new(registry(), &PATIENT);
     leave_job(&setup, false).await;
     let (store, accepted) = blackhole().await;
     setup.store = Some(store);
@@ -134,7 +131,7 @@ async fn a_cancel_during_initializing_takes_effect_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recorded_cancellation_survives_a_leader_change() {
-    let mut setup = Setup::new(registry(), &[]);
+    let mut setup = Setup::new(registry(), &PATIENT);
     leave_job(&setup, true).await;
     let (store, _) = blackhole().await;
     setup.store = Some(store);

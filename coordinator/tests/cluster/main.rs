@@ -6,6 +6,7 @@
 //! | `batch` | batch jobs on scripted executors: slots, restarts, lost executors, the end |
 //! | `initializing` | a store that hangs, is damaged or comes back while a job is recovered |
 //! | `leadership` | standby, takeover, fencing, results of earlier leaders |
+//! | `outside` | what is slow hangs, one thing at a time |
 //! | `real` | real executors, real exchanges, checkpoints in the embedded S3 server |
 //!
 //! `support` starts coordinators and waits for facts, `fake` is the scripted executor.
@@ -14,6 +15,7 @@ mod batch;
 mod fake;
 mod initializing;
 mod leadership;
+mod outside;
 mod real;
 mod submission;
 mod support;

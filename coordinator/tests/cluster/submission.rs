@@ -16,6 +16,7 @@ async fn jobs_that_cannot_run_are_refused_and_nothing_is_recorded() {
         ("two-stage", ("restart-strategy.typ", "none"), "did you mean `restart-strategy.type`?"),
         ("two-stage", ("restart-strategy.type", "sometimes"), "one of none, fixed-delay"),
         ("two-stage", ("heartbeat.timeout", "1 s"), "belongs to the cluster"),
+        ("panics", ("restart-strategy.type", "none"), "the job's own function panicked"),
         ("stream", ("execution.checkpointing.interval", "1 s"), "no checkpoint store"),
     ] {
         let error = coordinator.cluster.submit(submission(job, &[config])).await.unwrap_err().to_string();

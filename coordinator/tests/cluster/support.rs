@@ -186,6 +186,7 @@ pub(crate) fn registry() -> JobRegistry {
         graph.connect(map, reduce, ShipStrategy::Hash, ResultPartitionType::Blocking);
         graph.build()
     });
+    registry.register("panics", |_: &Params| panic!("a mistake in user code"));
     registry.register("lonely", |_: &Params| {
         let mut graph = JobGraph::builder("lonely", JobKind::Batch);
         graph.source("source", 4, |_| Ok(Box::new(Never)));

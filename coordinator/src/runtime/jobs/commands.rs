@@ -25,9 +25,9 @@ impl Commands {
         Self { job, services, definition, mailbox, outside }
     }
 
-    /// Waits (with a deadline) for the writes that are on their way, so that a clean-up finds all they leave.
-    pub(crate) async fn finish(self) {
-        self.outside.finish().await;
+    /// What is still being worked at.
+    pub(crate) fn into_outside(self) -> Outside {
+        self.outside
     }
 
     fn send(&self, executor: &ExecutorId, message: ToExecutor) {

@@ -5,6 +5,7 @@
 
 use super::define::{Definition, define};
 use super::entry::JobEntry;
+use super::outside::Outside;
 use crate::core::snapshot::JobSnapshot;
 use crate::core::status::JobStatus;
 use crate::graph::JobId;
@@ -55,11 +56,13 @@ pub(crate) struct Ending {
     pub(crate) snapshot: JobSnapshot,
     /// What to do with its checkpoints; none: the job ended before it was known.
     pub(crate) files: Option<Files>,
+    /// Checkpoints that were being written when it ended.
+    pub(crate) writes: Option<Outside>,
 }
 
 /// Records the result, publishes the end, cleans up.
 pub(crate) async fn end(entry: &JobEntry, services: &Services, record: &JobRecord, ending: Ending) {
-    let Ending { snapshot, files } = ending;
+    let Ending { snapshot, files, writes } = ending;
     let status = snapshot.status;
     // First of all: slots are free again, executors delete what they have.
     services.manager.remove_job(entry.id);
@@ -80,6 +83,10 @@ pub(crate) async fn end(entry: &JobEntry, services: &Services, record: &JobRecor
     tracing::info!(job = %entry.id, status = status.name(), "the job has ended");
     entry.publish(snapshot);
     entry.leave();
+    if let Some(writes) = writes {
+        // Else the clean-up could miss what they leave.
+        writes.finish().await;
+    }
     let files = match files {
         Some(files) => files,
         None => Files::of_record(services, record, status).await,

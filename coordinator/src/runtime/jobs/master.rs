@@ -7,6 +7,7 @@ use super::commands::Commands;
 use super::define::Definition;
 use super::entry::JobEntry;
 use super::mailbox::{Inbox, Mailbox};
+use super::outside::Outside;
 use crate::core::event::JobEvent;
 use crate::core::job::JobCore;
 use crate::core::snapshot::JobSnapshot;
@@ -19,8 +20,8 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How a job left its JobMaster.
 pub(crate) enum Outcome {
-    /// It is over for every coordinator; its last snapshot, not published yet.
-    Ended(Box<JobSnapshot>),
+    /// It is over for every coordinator: its last snapshot, not published yet, and writes that are on their way.
+    Ended(Box<JobSnapshot>, Outside),
     /// This coordinator stops; another may go on.
     Suspended,
 }
@@ -52,8 +53,7 @@ pub(crate) async fn serve(
                 return Outcome::Suspended;
             }
             if status.is_globally_terminal() {
-                commands.finish().await;
-                return Outcome::Ended(Box::new(core.snapshot(now_ms())));
+                return Outcome::Ended(Box::new(core.snapshot(now_ms())), commands.into_outside());
             }
             next = if began.elapsed() < PUBLISH_INTERVAL { inbox.try_next() } else { None };
         }

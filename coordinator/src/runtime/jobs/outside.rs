@@ -21,8 +21,8 @@ const STORE_DEADLINE: Duration = Duration::from_secs(120);
 /// Longest time to list a source's splits.
 const SPLITS_DEADLINE: Duration = Duration::from_secs(300);
 
-/// How long the end of a job waits for checkpoints that are being stored.
-const FINISH_DEADLINE: Duration = Duration::from_secs(30);
+/// How long the clean-up of a job waits for checkpoints that are being stored.
+const FINISH_DEADLINE: Duration = STORE_DEADLINE;
 
 /// Checkpoints (or parts of one) waiting to be deleted. Beyond it they stay until the job's clean-up.
 const GARBAGE_QUEUE_ITEMS: usize = 1_024;
@@ -121,7 +121,7 @@ impl Outside {
         self.timers.abort_all();
         let written = async { while self.work.join_next().await.is_some() {} };
         if tokio::time::timeout(FINISH_DEADLINE, written).await.is_err() {
-            tracing::warn!(job = %self.job, "a checkpoint was still being stored when the job ended");
+            tracing::warn!(job = %self.job, "a checkpoint was still being stored when the clean-up of the job began");
         }
     }
 }

@@ -47,7 +47,7 @@ async fn live(
             tracing::error!(job = %entry.id, causes = causes.join(": "), "the job cannot start");
             let snapshot = sparse::failed(&entry.snapshot(), &causes, now_ms());
             // What could not be read may be repaired by hand: nothing of it is deleted.
-            return Some(Ending { snapshot, files: Some(Files::Keep) });
+            return Some(Ending { snapshot, files: Some(Files::Keep), writes: None });
         }
     };
     let (sender, inbox) = mailbox(services.fatal.clone());
@@ -57,9 +57,9 @@ async fn live(
     let definition = *definition;
     match master::serve(Arc::clone(entry), Arc::clone(services), definition.clone(), *core, sender, inbox).await {
         Outcome::Suspended => None,
-        Outcome::Ended(snapshot) => {
+        Outcome::Ended(snapshot, outside) => {
             let files = Files::of(&definition, snapshot.status);
-            Some(Ending { snapshot: *snapshot, files: Some(files) })
+            Some(Ending { snapshot: *snapshot, files: Some(files), writes: Some(outside) })
         }
     }
 }
@@ -73,7 +73,7 @@ fn stopped(entry: &JobEntry, stop: Stop) -> Option<Ending> {
         }
         Stop::Cancel => {
             let snapshot = sparse::in_status(&entry.snapshot(), JobStatus::Canceled, now);
-            Some(Ending { snapshot, files: None })
+            Some(Ending { snapshot, files: None, writes: None })
         }
     }
 }

@@ -10,15 +10,17 @@ use stormproof_coordinator::graph::{
     SourceStatus, Split, TaskContext, TaskError,
 };
 
+/// Transactions that the streaming sink committed: by checkpoint and subtask, the numbers in it.
+type Committed = Arc<Mutex<BTreeMap<(u64, u32), Vec<u64>>>>;
+
 /// What jobs and test share.
 #[derive(Clone, Default)]
 pub(crate) struct Shared {
     /// While false, batch reducers do not finish, and the streaming source does not end.
     pub(crate) gate: Arc<AtomicBool>,
     /// Output of the batch job, by subtask: whoever finishes replaces what an earlier attempt wrote.
-    pub(crate) sums: Arc<Mutex<BTreeMap<u32, BTreeMap<u8, u64>>>>,
-    /// Transactions that the streaming sink committed: by checkpoint and subtask, the numbers in it.
-    pub(crate) committed: Arc<Mutex<BTreeMap<(u64, u32), Vec<u64>>>>,
+    sums: Arc<Mutex<BTreeMap<u32, BTreeMap<u8, u64>>>>,
+    committed: Committed,
 }
 
 /// Numbers in one split of the batch job.
@@ -167,7 +169,7 @@ impl Source for Count {
 /// A two-phase sink: what came before a barrier is committed once that checkpoint is durable. Committing twice is
 /// harmless, as a transaction is named by checkpoint and subtask.
 struct Commit {
-    committed: Arc<Mutex<BTreeMap<(u64, u32), Vec<u64>>>>,
+    committed: Committed,
     subtask: u32,
     open: Vec<u64>,
     prepared: BTreeMap<u64, Vec<u64>>,

@@ -63,7 +63,9 @@ async fn a_restarted_coordinator_goes_on_from_the_newest_checkpoint() {
     assert!(restored(&job).unwrap() >= newest(&before), "{:?} after {}", restored(&job), newest(&before));
     assert_eq!(job.start_ms, before.start_ms);
     let reads = metadata_reads(&server);
-    assert_eq!(reads, 1, "one checkpoint is retained, and it is read once");
+    // One checkpoint is retained. A second pointer is there if the first leader stopped between adding a checkpoint
+    // and removing the one before.
+    assert!((1..=2).contains(&reads), "each retained checkpoint is read once, not {reads} times");
     second.fact(id, "further checkpoints", |job| completed(job) >= 2).await;
 
     // A task failure restores from memory.

@@ -145,7 +145,7 @@ fn until_a_job_has_handled_a_loss_its_words_mean_the_lost_executor() {
     assert_eq!(manager.executors()[0].free_slots, 0, "the new grant was not taken back");
     assert!(matches!(inbox.try_next(), Some(JobEvent::ExecutorLost { .. })), "the loss comes before the new grant");
     manager.loss_seen(JOB, &name("e1"));
-    assert_eq!(granted(inbox.try_next()), [slot.clone()]);
+    assert_eq!(granted(inbox.try_next()), vec![slot.clone()]);
     manager.send(JOB, &name("e1"), cancel_message());
     assert_eq!(messages.try_recv(), Ok(cancel_message()));
     manager.free_slot(JOB, &slot);
