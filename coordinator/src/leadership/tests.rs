@@ -264,7 +264,10 @@ async fn a_withdrawn_candidate_takes_no_session() {
     let standby = election(dir.path(), "c2");
     assert!(tokio::time::timeout(Duration::from_millis(20), standby.campaign()).await.is_err());
     drop(leader);
-    assert_eq!(lead(dir.path()).await.session(), 2);
+    // Its thread still gets the lock in one of the gaps, and must let go of it without a trace.
+    for session in 2..20 {
+        assert_eq!(lead(dir.path()).await.session(), session);
+    }
 }
 
 #[tokio::test]

@@ -94,6 +94,10 @@ async fn values_come_from_the_snapshot() {
     assert_eq!(subtask["status-duration"], durations);
     let (_, queued) = running.get("/jobs/JOB/vertices/VERTEX/subtasks/1").await;
     assert_eq!((&queued["taskmanager-id"], &queued["start-time"]), (&json!("(unassigned)"), &json!(-1)));
+    let (_, times) = running.get("/jobs/JOB/vertices/VERTEX/subtasktimes").await;
+    let (ran, queued) = (&times["subtasks"][0], &times["subtasks"][1]);
+    assert_eq!(ran["duration"].as_u64().unwrap(), times["now"].as_u64().unwrap() - 201, "{ran}");
+    assert_eq!((&queued["duration"], &queued["timestamps"]["CREATED"]), (&json!(-1), &json!(200)));
     let (_, metrics) = running.get("/jobs/JOB/metrics?get=numRestarts,nothing,numberOfCompletedCheckpoints").await;
     let expected = json!([
         { "id": "numRestarts", "value": "3" },
