@@ -43,6 +43,9 @@
 //! upload a second time answers 404 `NoSuchUpload`; the ETag of a conditional request is compared without regard to
 //! weakness.
 //!
+//! The protocol crate logs every refused request as an error under the tracing target `s3s`, also the ordinary 404 of
+//! a client that looks whether something exists; filter it (`s3s=off`) where that disturbs. The ledger has it anyway.
+//!
 //! # Layout
 //!
 //! | module | idea |

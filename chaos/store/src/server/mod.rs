@@ -60,7 +60,6 @@ pub struct ShutdownReport {
 
 impl S3Server {
     /// Begins the description of a server; see [`S3ServerConfig`] for the defaults.
-    #[must_use]
     pub fn builder() -> S3ServerBuilder {
         S3ServerBuilder { config: S3ServerConfig::default() }
     }

@@ -75,14 +75,14 @@ async fn refused_requests_are_recorded() {
 async fn a_client_that_leaves_is_recorded() {
     let lab = Lab::new().await;
     let ledger = lab.server.ledger();
-    lab.server.backend().put(BUCKET, "big", vec![7; 32 << 20]).expect("put");
+    lab.server.backend().put(BUCKET, "big", vec![7; 16 << 20]).expect("put");
     let url = lab.presigned(&Method::GET, &format!("{BUCKET}/big"), &[]);
     let mut response = soon(lab.http.get(url).send()).await.expect("an answer");
     soon(response.chunk()).await.expect("a chunk").expect("bytes");
     drop(response);
     let entry = soon(ledger.wait_for(0, |entry| !entry.in_flight())).await;
     assert_eq!((entry.outcome, entry.status), (Outcome::ClientCut, Some(200)));
-    assert!(entry.response_bytes < 32 << 20, "{entry:?}");
+    assert!(entry.response_bytes < 16 << 20, "{entry:?}");
 }
 
 /// The trigger of a chaos run: when somebody reads `_metadata`, and before they get an answer.
