@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub(crate) struct PartitionTable {
     registered: Notify,
     root: PathBuf,
     runtime: tokio::runtime::Handle,
+    /// Numbers the folders that wait for their deletion.
+    deleted: AtomicU64,
 }
 
 impl PartitionTable {
@@ -57,7 +60,8 @@ impl PartitionTable {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => std::fs::create_dir_all(&root)?,
         }
-        Ok(Self { jobs: Mutex::default(), registered: Notify::new(), root, runtime })
+        let (jobs, registered, deleted) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
+        Ok(Self { jobs, registered, root, runtime, deleted })
     }
 
     /// Removes the folder, and the work folder if nothing else is in it. Blocks.
@@ -182,14 +186,23 @@ impl PartitionTable {
         }
     }
 
+    /// Takes the folder out of the way at once (a new attempt may want its name: after a change of leader attempts are
+    /// numbered anew), and deletes it later.
     fn delete(&self, folder: PathBuf) {
-        self.runtime.spawn_blocking(move || {
-            if let Err(error) = std::fs::remove_dir_all(&folder)
-                && error.kind() != io::ErrorKind::NotFound
-            {
+        let aside = self.root.join(format!("deleted-{}", self.deleted.fetch_add(1, Ordering::Relaxed)));
+        let failed = |error: io::Error, folder: &Path| {
+            if error.kind() != io::ErrorKind::NotFound {
                 warn!(folder = %folder.display(), %error, "cannot delete a released partition");
             }
-        });
+        };
+        match std::fs::rename(&folder, &aside) {
+            Err(error) => failed(error, &folder),
+            Ok(()) => drop(self.runtime.spawn_blocking(move || {
+                if let Err(error) = std::fs::remove_dir_all(&aside) {
+                    failed(error, &aside);
+                }
+            })),
+        }
     }
 }
 
@@ -233,6 +246,33 @@ mod tests {
         assert!(matches!(table.find(JOB, id(0)), Lookup::ProducerFailed));
         table.release_job(JOB);
         assert!(matches!(table.find(JOB, id(0)), Lookup::Missing));
+    }
+
+    // P190
+    #[test]
+    fn a_blocked_delete_blocks_nobody_and_frees_the_name_at_once() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let table = PartitionTable::open(work.path(), runtime.handle().clone()).unwrap();
+        // The only thread for deletes hangs, as on a dead disk.
+        let (release, hang) = std::sync::mpsc::channel::<()>();
+        runtime.spawn_blocking(move || hang.recv());
+        let register = || {
+            let folder = table.folder(JOB, id(0));
+            std::fs::create_dir_all(&folder).unwrap();
+            table.register(JOB, id(0), Partition::Files(Arc::new(FilePartition::new(folder.clone(), 1))));
+            folder
+        };
+        register();
+        table.release(JOB, &[id(0)]);
+        assert_eq!(table.on_disk(), 0);
+        let folder = register();
+        drop(release);
+        runtime.block_on(async {
+            gone(&table.root.join("deleted-0")).await;
+        });
+        assert!(folder.exists(), "the delete hits only what was released");
     }
 
     #[tokio::test]

@@ -51,7 +51,6 @@ fn result_of(cluster: &Cluster, subtask: u32) -> (ResultPartitionId, PathBuf) {
     (id, cluster.place(subtask).work_dir.join("partitions").join(folder))
 }
 
-// P187
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_are_counted_over_two_executors_and_results_stay_until_released() {
     let results = Results::default();

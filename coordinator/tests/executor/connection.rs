@@ -44,7 +44,7 @@ async fn wait_hellos(cluster: &Cluster, count: usize) {
     cluster.coordinator.wait("another registration", registered).await;
 }
 
-// P186
+// P186, P189
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_connection_cancels_tasks_deletes_partitions_and_registers_again() {
     let stage = Arc::new(Stage::default());

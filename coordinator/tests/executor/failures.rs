@@ -82,7 +82,8 @@ async fn idle_sources_and_empty_inputs_are_cancelled_at_once() {
     let stage = Arc::new(Stage::default());
     stage.idle.store(true, Ordering::SeqCst);
     let (cluster, tasks) = running(1, 0, &stage).await;
-    for attempt in tasks {
+    // The operator first: nothing else would end its wait for input.
+    for attempt in tasks.into_iter().rev() {
         cluster.tell(attempt, ToExecutor::Cancel(attempt));
         // A source idles for an hour.
         assert_eq!(cluster.coordinator.wait_end(attempt).await, TaskUpdate::Canceled);

@@ -23,7 +23,7 @@ pub(crate) struct Alignment {
 /// What a barrier, an end or an abort leads to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// This checkpoint was given up for a newer one.
+    /// This checkpoint was given up for a newer one: decline it.
     pub(crate) subsumed: Option<u64>,
     /// The cut of this checkpoint is complete: take the snapshot now.
     pub(crate) complete: Option<u64>,
@@ -52,7 +52,11 @@ impl Alignment {
         }
         let mut step = Step::default();
         match self.current {
-            Some(current) if id < current => return step,
+            Some(current) if id < current => {
+                // Its other barriers, if there are any, say nothing new.
+                self.abort(id);
+                return Step { subsumed: Some(id), complete: None };
+            }
             Some(current) if id > current => {
                 step.subsumed = Some(current);
                 self.close(current);
@@ -142,6 +146,13 @@ mod tests {
         assert_eq!(alignment.barrier(1, 2), Step { subsumed: Some(1), complete: None });
         assert!(!alignment.is_held(0) && alignment.is_held(1));
         assert_eq!(alignment.barrier(0, 2), complete(2));
+        // The newer one comes first: the older one is given up when it shows.
+        let mut alignment = Alignment::new(3);
+        alignment.barrier(0, 2);
+        assert_eq!(alignment.barrier(1, 1), Step { subsumed: Some(1), complete: None });
+        assert_eq!(alignment.barrier(2, 1), Step::default(), "once");
+        alignment.barrier(1, 2);
+        assert_eq!(alignment.barrier(2, 2), complete(2));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::controls::News;
 use super::faults::Faults;
 use super::snapshots::SnapshotWriter;
-use super::{Stop, TaskHandle};
+use super::{Stop, TaskHandle, bounded_text};
 use crate::core::checkpoint::TaskSnapshot;
 use crate::executor::exchange::Outputs;
 use crate::graph::{Operator, Source, TaskError};
@@ -108,6 +108,7 @@ impl<'a, C: UserCode + ?Sized> Driver<'a, C> {
     }
 
     pub(super) fn decline(&self, checkpoint: u64, reason: String) -> Result<(), Stop> {
+        let reason = bounded_text(reason);
         self.report(ToCoordinator::CheckpointDecline { attempt: self.task.attempt, checkpoint, reason })
     }
 

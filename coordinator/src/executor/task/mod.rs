@@ -28,6 +28,12 @@ use crate::runtime::protocol::{FailureKind, TaskDeployment, TaskFailure, TaskMet
 use crate::storage::SnapshotStorage;
 use controls::Controls;
 
+/// Causes of a failure that are reported.
+const MAX_CAUSES: usize = 64;
+
+/// Longest text of one cause, or of a reason to decline a checkpoint, bytes.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+
 /// What all tasks of the process share.
 pub(crate) struct Environment {
     pub(crate) registry: JobRegistry,
@@ -124,7 +130,8 @@ pub(crate) fn start(
     reports: mpsc::Sender<ToCoordinator>,
     on_end: impl FnOnce(&TaskHandle) + Send + 'static,
 ) -> io::Result<()> {
-    let name = format!("{}-{}", deployment.vertex, deployment.attempt.task.subtask);
+    // A thread's name must not hold a NUL.
+    let name = format!("{}-{}", deployment.vertex, deployment.attempt.task.subtask).replace('\0', "");
     std::thread::Builder::new().name(name).spawn(move || {
         let run = || body::run(&environment, &task, &deployment, &reports);
         let update = match catch_unwind(AssertUnwindSafe(run)) {
@@ -132,10 +139,10 @@ pub(crate) fn start(
             // A task that was asked to stop fails in many ways; all of them mean that it stopped.
             Ok(Err(_)) | Err(_) if task.signal.is_cancelled() => TaskUpdate::Canceled,
             Ok(Err(Stop::Canceled)) => TaskUpdate::Canceled,
-            Ok(Err(Stop::Failed(failure))) => TaskUpdate::Failed(failure),
+            Ok(Err(Stop::Failed(failure))) => TaskUpdate::Failed(bounded(failure)),
             Err(panic) => {
                 let error = TaskError::new(format!("user code panicked: {}", panic_message(panic.as_ref())));
-                TaskUpdate::Failed(TaskFailure { error, kind: FailureKind::Task })
+                TaskUpdate::Failed(bounded(TaskFailure { error, kind: FailureKind::Task }))
             }
         };
         settle_partitions(&environment.partitions, &task, &deployment, update == TaskUpdate::Finished);
@@ -159,7 +166,39 @@ fn settle_partitions(table: &PartitionTable, task: &TaskHandle, deployment: &Tas
     }
 }
 
+/// Cuts off what would not fit a frame: a failure must not cost the connection.
+fn bounded(mut failure: TaskFailure) -> TaskFailure {
+    failure.error.chain.truncate(MAX_CAUSES);
+    for cause in &mut failure.error.chain {
+        *cause = bounded_text(std::mem::take(cause));
+    }
+    failure
+}
+
+/// Cuts `text` to [`MAX_TEXT_BYTES`].
+fn bounded_text(mut text: String) -> String {
+    if text.len() > MAX_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text += "… (cut)";
+    }
+    text
+}
+
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a value that is no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_failures_are_cut() {
+        let error = TaskError { chain: vec!["\u{20ac}".repeat(MAX_TEXT_BYTES); 2 * MAX_CAUSES] };
+        let cut = bounded(TaskFailure { error, kind: FailureKind::Task });
+        assert_eq!(cut.error.chain.len(), MAX_CAUSES);
+        assert!(cut.error.chain.iter().all(|cause| cause.len() < MAX_TEXT_BYTES + 32 && cause.ends_with("(cut)")));
+        assert_eq!(bounded_text("short".into()), "short");
+    }
 }
