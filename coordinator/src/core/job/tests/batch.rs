@@ -1,6 +1,7 @@
 //! Region scheduling, slots, partitions and splits of batch jobs.
 
 use super::driver::*;
+use super::fixtures::*;
 use crate::core::event::{JobCommand, JobEvent, SlotId};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::graph::JobKind::Batch;

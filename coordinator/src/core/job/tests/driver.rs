@@ -2,22 +2,16 @@
 //! one what must always hold.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use crate::core::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
+use super::fixtures::*;
+use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::event::{JobCommand, JobEvent, Millis, SlotId, StoredCheckpoint, TimerId};
-use crate::core::job::{JobCore, JobSettings, JobSpec};
-use crate::core::restart_strategy::RestartStrategyConfig;
+use crate::core::job::{JobCore, JobSpec};
 use crate::core::slot_manager::{Grant, SlotManager};
 use crate::core::snapshot::{JobSnapshot, SubtaskSnapshot};
 use crate::core::status::{ExecutionState, JobStatus};
-use crate::graph::{
-    AttemptId, ExecutorId, JobGraph, JobId, JobKind, Params, ResultPartitionId, ResultPartitionType, ShipStrategy,
-    Split, TaskError, TaskId, VertexHandle, VertexId,
-};
+use crate::graph::{AttemptId, ExecutorId, ResultPartitionId, Split, TaskError, TaskId};
 use crate::runtime::protocol::{FailureKind, TaskDeployment, TaskFailure, TaskMetrics, TaskUpdate};
-
-pub(super) const JOB: JobId = JobId([7; 16]);
 
 /// An attempt on an executor.
 #[derive(Debug, Clone)]
@@ -54,64 +48,6 @@ pub(super) struct Answers {
     pub(super) cancels: bool,
     pub(super) store: bool,
     pub(super) splits: bool,
-}
-
-pub(super) fn graph(
-    kind: JobKind,
-    vertices: &[(&str, u32)],
-    edges: &[(&str, &str, ShipStrategy, ResultPartitionType)],
-) -> JobGraph {
-    try_graph(kind, vertices, edges).expect("test graphs are valid")
-}
-
-/// The same, or none if the builder refuses it.
-pub(super) fn try_graph(
-    kind: JobKind,
-    vertices: &[(&str, u32)],
-    edges: &[(&str, &str, ShipStrategy, ResultPartitionType)],
-) -> Option<JobGraph> {
-    let mut builder = JobGraph::builder("test", kind);
-    let mut handles: BTreeMap<&str, VertexHandle> = BTreeMap::new();
-    for &(name, parallelism) in vertices {
-        let handle = if edges.iter().any(|edge| edge.1 == name) {
-            builder.operator(name, parallelism, |_| Err(TaskError::new("not run")))
-        } else if name.starts_with("split") {
-            builder.split_source(name, parallelism, Arc::new(|| Ok(vec![])), |_| Err(TaskError::new("not run")))
-        } else {
-            builder.source(name, parallelism, |_| Err(TaskError::new("not run")))
-        };
-        handles.insert(name, handle);
-    }
-    for &(from, to, ship, kind) in edges {
-        builder.connect(handles[from], handles[to], ship, kind);
-    }
-    builder.build().ok()
-}
-
-/// Settings with a restart strategy that never refuses and waits `delay_ms`.
-pub(super) fn restarting(delay_ms: u64) -> JobSettings {
-    JobSettings {
-        restart: RestartStrategyConfig::FixedDelay { attempts: u32::MAX, delay_ms },
-        ..JobSettings::default()
-    }
-}
-
-pub(super) fn spec(graph: JobGraph, settings: JobSettings) -> JobSpec {
-    JobSpec {
-        id: JOB,
-        job_name: "test".into(),
-        params: Params::default(),
-        graph,
-        settings,
-        config: BTreeMap::new(),
-        submitted_ms: 900,
-        restored: vec![],
-        seed: 42,
-    }
-}
-
-pub(super) fn task(vertex: &str, subtask: u32) -> TaskId {
-    TaskId { vertex: VertexId::of_name(vertex), subtask }
 }
 
 impl World {
@@ -423,12 +359,6 @@ impl World {
     pub(super) fn exceptions(&self) -> Vec<String> {
         self.picture().exceptions.into_iter().map(|entry| entry.stacktrace).collect()
     }
-}
-
-/// What [`World::acknowledge_all`] acknowledges with.
-pub(super) fn state_of(attempt: AttemptId, checkpoint: u64) -> TaskSnapshotHandle {
-    let AttemptId { task, attempt, .. } = attempt;
-    TaskSnapshotHandle::File { key: format!("chk-{checkpoint}/{}-{}-{attempt}", task.vertex, task.subtask), size: 10 }
 }
 
 fn current(picture: &JobSnapshot, task: TaskId) -> &SubtaskSnapshot {

@@ -1,6 +1,7 @@
 //! How jobs end: failing, cancelling, suspending (reference 3.9).
 
 use super::driver::*;
+use super::fixtures::*;
 use crate::core::event::{JobCommand, JobEvent};
 use crate::core::job::{JobCore, JobInitError, JobSettings};
 use crate::core::restart_strategy::RestartStrategyConfig;

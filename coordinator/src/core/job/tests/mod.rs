@@ -2,8 +2,11 @@
 
 mod batch;
 mod checkpoints;
+mod concurrent;
 mod driver;
 mod ending;
 mod failover;
+mod fixtures;
 mod random_orders;
+mod restore;
 mod streaming;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::driver::*;
+use super::fixtures::*;
 use crate::core::event::{JobCommand, JobEvent, StoreFailure};
 use crate::core::failover::{self, NamedPartition, StalePolicy};
 use crate::core::job::JobSettings;

@@ -2,6 +2,7 @@
 
 use super::checkpoints::{completed_to, counts, running, settings};
 use super::driver::*;
+use super::fixtures::*;
 use crate::core::event::{JobCommand, JobEvent};
 use crate::core::job::JobSettings;
 use crate::core::status::{ExecutionState, JobStatus};
