@@ -237,7 +237,7 @@ fn extreme_values_saturate_at_the_longest_pause() {
     assert!(strategy.notify_failure(0, u64::MAX));
     assert!(strategy.notify_failure(10, 3));
     let pause = strategy.backoff_ms(10).unwrap();
-    assert!(pause >= 1 && pause <= u64::MAX / 4, "{pause}");
+    assert!((1..=u64::MAX / 4).contains(&pause), "{pause}");
     let mut at_end = RestartStrategy::new(exponential(5, 5, 2.0, 1, 0.0));
     assert!(at_end.notify_failure(u64::MAX, 0));
     assert_eq!(at_end.backoff_ms(u64::MAX), Some(0));

@@ -103,7 +103,7 @@ mod tests {
                     (0..t).for_each(|i| reads[i as usize].extend(i * s / t..(i + 1) * s / t));
                 } else {
                     for p in 0..s {
-                        ((p * t + s - 1) / s..((p + 1) * t + s - 1) / s).for_each(|i| reads[i as usize].push(p));
+                        ((p * t).div_ceil(s)..((p + 1) * t).div_ceil(s)).for_each(|i| reads[i as usize].push(p));
                     }
                 }
                 for (consumer, expected) in (0..t).zip(&reads) {

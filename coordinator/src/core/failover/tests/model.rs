@@ -26,12 +26,9 @@ pub(super) struct Model {
 fn close(reaches: &mut [Vec<bool>]) {
     let size = reaches.len();
     for via in 0..size {
-        for from in 0..size {
-            if reaches[from][via] {
-                for to in 0..size {
-                    reaches[from][to] |= reaches[via][to];
-                }
-            }
+        let beyond = reaches[via].clone();
+        for row in reaches.iter_mut().filter(|row| row[via]) {
+            row.iter_mut().zip(&beyond).for_each(|(cell, reached)| *cell |= reached);
         }
     }
 }
@@ -42,9 +39,9 @@ fn identity(size: usize) -> Vec<Vec<bool>> {
 
 fn reads(s: u32, t: u32, producer: u32, consumer: u32) -> bool {
     if s >= t {
-        consumer * s / t <= producer && producer < (consumer + 1) * s / t
+        (consumer * s / t..(consumer + 1) * s / t).contains(&producer)
     } else {
-        (producer * t + s - 1) / s <= consumer && consumer < ((producer + 1) * t + s - 1) / s
+        ((producer * t).div_ceil(s)..((producer + 1) * t).div_ceil(s)).contains(&consumer)
     }
 }
 
@@ -129,16 +126,15 @@ impl Model {
 }
 
 /// Regions that reach each other through inner edges become one.
-fn merge_cycles(together: &mut Vec<Vec<bool>>, pairs: &[Pair]) {
-    let mut reaches = together.clone();
+fn merge_cycles(together: &mut [Vec<bool>], pairs: &[Pair]) {
+    let mut reaches = together.to_vec();
     for pair in pairs.iter().filter(|pair| pair.is_inner) {
         reaches[pair.producer][pair.consumer] = true;
     }
     close(&mut reaches);
-    let size = together.len();
-    for a in 0..size {
-        for b in 0..size {
-            together[a][b] |= reaches[a][b] && reaches[b][a];
+    for (a, row) in together.iter_mut().enumerate() {
+        for (b, cell) in row.iter_mut().enumerate() {
+            *cell |= reaches[a][b] && reaches[b][a];
         }
     }
 }

@@ -104,7 +104,7 @@ struct Case {
 impl Case {
     fn of(scenario: &Scenario) -> Self {
         let topology = Topology::build(scenario.graph.clone()).unwrap();
-        let chosen = |at: u32, modulus: u8| scenario.choices[at as usize % 64] % modulus == 0;
+        let chosen = |at: u32, modulus: u8| scenario.choices[at as usize % 64].is_multiple_of(modulus);
         let tasks = topology.task_count() as u32;
         let partitions = topology.partition_count() as u32;
         let named = scenario.named.filter(|_| partitions > 0).map(|(number, is_current_attempt)| NamedPartition {
