@@ -6,6 +6,7 @@ use stormproof_coordinator::core::status::JobStatus;
 use stormproof_coordinator::graph::{JobId, Params};
 use stormproof_coordinator::leadership::{EmbeddedHaStore, HaStore, JobRecord, JobResult};
 use stormproof_coordinator::runtime::CoordinatorError;
+use stormproof_coordinator::runtime::protocol::ToExecutor;
 
 use crate::fake::{FakeExecutor, Step, script};
 use crate::initializing::session;
@@ -113,4 +114,26 @@ async fn a_coordinator_whose_session_is_over_suspends_its_jobs_and_ends_with_an_
     assert_eq!(coordinator.cluster.job(id).unwrap().status, JobStatus::Suspended);
     assert_eq!(usurper.store().jobs().await.unwrap().len(), 1, "the job is left to the new leader");
     usurper.resign().await.unwrap();
+}
+
+// P265: an end that is not recorded could be undone by a leader change, so nobody is told of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_shows_once_it_is_recorded() {
+    let setup = Setup::new(registry(), &[]);
+    let coordinator = setup.lead().await;
+    let (results, aside) = (setup.ha_dir().join("results"), setup.ha_dir().join("aside"));
+    std::fs::rename(&results, &aside).unwrap();
+    std::fs::write(&results, "in the way").unwrap();
+    let executor = FakeExecutor::start(coordinator.rpc(), "e1", 4, script(|_, _, _| Step::Finish)).await;
+    let id = coordinator.submit("two-stage", &[]).await;
+    eventually("the job has ended", || {
+        let released = executor.received(|message| (*message == ToExecutor::ReleaseJob(id)).then_some(()));
+        (!released.is_empty()).then_some(())
+    })
+    .await;
+    assert!(!coordinator.job(id).status.is_globally_terminal());
+    std::fs::remove_file(&results).unwrap();
+    std::fs::rename(&aside, &results).unwrap();
+    coordinator.status(id, JobStatus::Finished).await;
+    coordinator.stop().await;
 }
