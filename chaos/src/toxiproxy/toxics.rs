@@ -132,3 +132,71 @@ impl ProxyCore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::sync::watch;
+
+    use super::super::metrics::Metrics;
+    use super::super::proxy::Proxy;
+    use super::super::registry::Settings;
+    use super::super::request::NewProxy;
+    use super::super::server::DialFailure;
+    use super::*;
+
+    fn proxy() -> Proxy {
+        let settings = Settings {
+            seed: 0,
+            strict: false,
+            dial_limit: Duration::from_secs(1),
+            dial_failure: DialFailure::Close,
+            metrics: Metrics::default(),
+        };
+        let entry = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"});
+        Proxy::new(Arc::new(settings), &NewProxy::parse(&entry).expect("an entry")).expect("a proxy")
+    }
+
+    fn noop() -> NewToxic {
+        NewToxic::parse(&json!({"type": "noop"})).expect("a toxic")
+    }
+
+    #[tokio::test]
+    async fn a_change_returns_when_every_link_has_it_in_effect() {
+        let proxy = proxy();
+        let mut links = Vec::new();
+        for number in 1..=3 {
+            let applied = watch::Sender::new(0);
+            proxy.core.remember_links(number, vec![applied.subscribe()]);
+            links.push(applied.subscribe());
+            let mut wanted = proxy.core.toxics.subscribe();
+            tokio::spawn(async move {
+                while wanted.changed().await.is_ok() {
+                    // Busy with something else for a few turns.
+                    for _ in 0..number * 5 {
+                        tokio::task::yield_now().await;
+                    }
+                    applied.send_replace(wanted.borrow_and_update().version);
+                }
+            });
+        }
+        proxy.core.add_toxic(&noop()).await.expect("added");
+        assert!(links.iter().all(|applied| *applied.borrow() == 1));
+        proxy.core.remove_toxic("noop_downstream").await.expect("removed");
+        assert!(links.iter().all(|applied| *applied.borrow() == 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_never_answers_bounds_the_call_and_a_dead_one_does_not_delay_it() {
+        // P46
+        let proxy = proxy();
+        proxy.core.remember_links(1, vec![watch::Sender::new(0).subscribe()]);
+        proxy.core.add_toxic(&noop()).await.expect("a link that has ended counts as done");
+        let stuck = watch::Sender::new(0);
+        proxy.core.remember_links(2, vec![stuck.subscribe()]);
+        let start = tokio::time::Instant::now();
+        let error = proxy.core.remove_toxic("noop_downstream").await.expect_err("not in effect");
+        assert_eq!((error.status.as_u16(), start.elapsed()), (503, SETTLE_LIMIT));
+        assert!(proxy.core.list().toxics.is_empty(), "the change is stored all the same");
+    }
+}
