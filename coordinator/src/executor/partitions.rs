@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub(crate) struct PartitionTable {
     runtime: tokio::runtime::Handle,
     /// Numbers the folders that wait for their deletion.
     deleted: AtomicU64,
+    /// The process is being torn down: nobody is told of anything any more, no file is touched.
+    abandoned: AtomicBool,
 }
 
 impl PartitionTable {
@@ -61,7 +63,12 @@ impl PartitionTable {
             _ => std::fs::create_dir_all(&root)?,
         }
         let (jobs, registered, deleted) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
-        Ok(Self { jobs, registered, root, runtime, deleted })
+        Ok(Self { jobs, registered, root, runtime, deleted, abandoned: AtomicBool::new(false) })
+    }
+
+    /// From now on consumers are told nothing and files stay, as if the process were gone already.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// Removes the folder, and the work folder if nothing else is in it. Blocks.
@@ -124,6 +131,9 @@ impl PartitionTable {
 
     /// The producer failed or was cancelled: its consumers are told, its partitions are gone.
     pub(crate) fn producer_failed(&self, job: JobId, ids: impl IntoIterator<Item = ResultPartitionId>) {
+        if self.abandoned.load(Ordering::Acquire) {
+            return;
+        }
         let mut jobs = lock(&self.jobs);
         let of_job = jobs.entry(job).or_default();
         for id in ids {
@@ -177,6 +187,9 @@ impl PartitionTable {
     }
 
     fn discard(&self, partition: Partition) {
+        if self.abandoned.load(Ordering::Acquire) {
+            return;
+        }
         match partition {
             Partition::Memory(memory) => memory.fail(),
             Partition::Files(files) => {

@@ -115,7 +115,7 @@ pub async fn run(
     let cancellation = (!cancellation.is_zero()).then_some(cancellation);
     let tasks = Arc::new(TaskTable::new(Arc::new(environment), cancellation, stuck_sender));
     // When this future is dropped, no task may go on.
-    let _stop = StopTasks(tasks.clone());
+    let _stop = StopTasks { tasks: tasks.clone(), partitions: partitions.clone() };
 
     let membership = Membership {
         hello: hello(&config, &data_address),
@@ -143,12 +143,17 @@ pub async fn run(
     outcome
 }
 
-/// Cancels all tasks when it is dropped.
-struct StopTasks(Arc<TaskTable>);
+/// Cancels all tasks when it is dropped. Consumers elsewhere see what a kill shows them: a broken connection, and not
+/// a producer that was cancelled.
+struct StopTasks {
+    tasks: Arc<TaskTable>,
+    partitions: Arc<PartitionTable>,
+}
 
 impl Drop for StopTasks {
     fn drop(&mut self) {
-        self.0.discard_all();
+        self.partitions.abandon();
+        self.tasks.discard_all();
     }
 }
 

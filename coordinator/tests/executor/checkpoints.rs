@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use stormproof_coordinator::config::StoreConfig;
 use stormproof_coordinator::core::checkpoint::{TaskSnapshot, TaskSnapshotHandle};
 use stormproof_coordinator::graph::{AttemptId, JobGraph, JobKind, ResultPartitionType, ShipStrategy};
 use stormproof_coordinator::runtime::protocol::{TaskRestore, TaskUpdate, ToCoordinator, ToExecutor};
+
+use stormproof_store::S3Server;
 
 use crate::jobs::{Numbers, Sequence, Stage};
 use crate::support::{Cluster, Log, until};
@@ -30,9 +33,13 @@ struct Running {
 
 impl Running {
     async fn start() -> Self {
+        Self::with_store(None).await
+    }
+
+    async fn with_store(store: Option<StoreConfig>) -> Self {
         let stage = Arc::new(Stage::default());
         let for_job = stage.clone();
-        let mut cluster = Cluster::start(2, move || stream(&for_job, 0)).await;
+        let mut cluster = Cluster::with_store(2, &[], store, move || stream(&for_job, 100)).await;
         cluster.checkpointing = true;
         let tasks = cluster.deploy_all();
         cluster.coordinator.wait_running(&tasks).await;
@@ -61,6 +68,25 @@ impl Running {
             handles.push(self.cluster.coordinator.wait(&what, |log| ack(log, *task, checkpoint)).await);
         }
         handles
+    }
+
+    /// Cancels all tasks and starts their next attempts with the state of a checkpoint.
+    async fn restart_from(&mut self, checkpoint: u64, handles: &[TaskSnapshotHandle]) {
+        for attempt in self.tasks.iter().copied() {
+            self.cluster.tell(attempt, ToExecutor::Cancel(attempt));
+        }
+        for attempt in &self.tasks {
+            assert_eq!(self.cluster.coordinator.wait_end(*attempt).await, TaskUpdate::Canceled);
+        }
+        let names = [("numbers", 0), ("numbers", 1), ("sequence", 0)];
+        self.tasks = std::iter::zip(names, handles)
+            .map(|((vertex, subtask), handle)| {
+                let mut deployment = self.cluster.deployment(vertex, subtask, 1, 1);
+                deployment.restore = Some(TaskRestore { checkpoint, state: handle.clone() });
+                self.cluster.send_deployment(deployment)
+            })
+            .collect();
+        self.cluster.coordinator.wait_running(&self.tasks).await;
     }
 
     async fn declined(&self, task: usize, checkpoint: u64) -> String {
@@ -182,25 +208,40 @@ async fn restored_attempts_go_on_exactly_where_the_checkpoint_was() {
     running.trigger(&[0, 1], 1);
     let handles = running.snapshots(1).await;
     let cut = assert_cut(&handles);
-    for attempt in running.tasks.iter().copied() {
-        running.cluster.tell(attempt, ToExecutor::Cancel(attempt));
-    }
-    for attempt in &running.tasks {
-        assert_eq!(running.cluster.coordinator.wait_end(*attempt).await, TaskUpdate::Canceled);
-    }
-    let names = [("numbers", 0), ("numbers", 1), ("sequence", 0)];
-    running.tasks = std::iter::zip(names, &handles)
-        .map(|((vertex, subtask), handle)| {
-            let mut deployment = running.cluster.deployment(vertex, subtask, 1, 1);
-            deployment.restore = Some(TaskRestore { checkpoint: 1, state: handle.clone() });
-            running.cluster.send_deployment(deployment)
-        })
-        .collect();
-    running.cluster.coordinator.wait_running(&running.tasks).await;
+    running.restart_from(1, &handles).await;
     running.trigger(&[0, 1], 2);
     // The operator fails on any gap or repetition, so reaching a later consistent cut proves the restore.
     let later = assert_cut(&running.snapshots(2).await);
     assert!(cut.iter().all(|(source, next)| later[source] >= *next), "{cut:?} then {later:?}");
     assert!(cut.values().sum::<u64>() > 1000 - 16);
+    running.cluster.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_state_lies_in_the_store_and_a_dead_store_declines() {
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    let store = StoreConfig {
+        endpoint: server.endpoint().to_owned(),
+        bucket: "checkpoints".into(),
+        access_key: "key".into(),
+        secret_key: "secret".into(),
+    };
+    let mut running = Running::with_store(Some(store)).await;
+    running.stage.keyed_bytes.store(100_000, Ordering::SeqCst);
+    until("some records", || running.stage.emitted.load(Ordering::SeqCst) > 20_000).await;
+    running.trigger(&[0, 1], 1);
+    let handles = running.snapshots(1).await;
+    assert!(matches!(&handles[2], TaskSnapshotHandle::File { size, .. } if *size > 100_000), "{:?}", handles[2]);
+    // From now on keyed state can only come out of the checkpoint.
+    running.stage.keyed_bytes.store(0, Ordering::SeqCst);
+    running.restart_from(1, &handles).await;
+    running.trigger(&[0, 1], 2);
+    let handles = running.snapshots(2).await;
+    assert!(matches!(&handles[2], TaskSnapshotHandle::File { size, .. } if *size > 100_000), "{:?}", handles[2]);
+    drop(server);
+    running.trigger(&[0, 1], 3);
+    let reason = running.declined(2, 3).await;
+    assert!(reason.starts_with("cannot write the snapshot: "), "{reason}");
     running.cluster.shut_down().await;
 }

@@ -78,6 +78,8 @@ pub(crate) struct Stage {
     pub(crate) emitted: AtomicU64,
     /// The next call of an operator fails this way.
     pub(crate) panic: AtomicBool,
+    /// Operators put keyed state of this size, bytes.
+    pub(crate) keyed_bytes: AtomicU64,
     /// The next snapshot of an operator fails.
     pub(crate) fail_snapshot: AtomicBool,
     /// Checkpoints whose completion operators were told of.
@@ -168,6 +170,10 @@ impl Operator for Sequence {
         out: &mut dyn Collector,
     ) -> Result<(), TaskError> {
         self.stage.pass_gate(context);
+        let keyed_bytes = self.stage.keyed_bytes.load(Ordering::SeqCst) as usize;
+        if keyed_bytes > 0 && context.state(b"pad").is_none() {
+            context.set_state(b"pad", vec![7; keyed_bytes]);
+        }
         assert!(!self.stage.panic.load(Ordering::SeqCst), "told to panic");
         let key = String::from_utf8_lossy(&record.key).into_owned();
         let value: u64 = String::from_utf8_lossy(&record.value).trim().parse().unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stormproof_coordinator::config::{ExecutorConfig, Ready};
+use stormproof_coordinator::config::{ExecutorConfig, Ready, StoreConfig};
 use stormproof_coordinator::executor::{self, ExecutorError};
 use stormproof_coordinator::graph::{
     AttemptId, DistributionPattern, ExecutorId, JobGraph, JobId, JobRegistry, Params, PartitionId, ResultPartitionId,
@@ -265,6 +265,15 @@ impl Cluster {
         settings: &[(&str, &str)],
         build: impl Fn() -> JobGraph + Send + Sync + 'static,
     ) -> Self {
+        Self::with_store(executors, settings, None, build).await
+    }
+
+    pub(crate) async fn with_store(
+        executors: usize,
+        settings: &[(&str, &str)],
+        store: Option<StoreConfig>,
+        build: impl Fn() -> JobGraph + Send + Sync + 'static,
+    ) -> Self {
         let coordinator = Coordinator::start().await;
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("chaos")).unwrap();
@@ -274,6 +283,7 @@ impl Cluster {
         let mut cluster = Self { coordinator, executors: vec![], graph, checkpointing: false, folder, registry };
         for number in 1..=executors {
             let mut config = cluster.config(&format!("executor-{number}"));
+            config.store = store.clone();
             config.settings = settings.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
             cluster.executors.push(Executor::start(&cluster.coordinator, config, &cluster.registry).await);
         }

@@ -174,7 +174,7 @@ impl Consumer {
                 Ok(Ok(_)) | Err(_) => return self.fail(StreamError::NotFound).await,
             };
             reader = Some(back);
-            let last = frames.last().is_some_and(|frame| ends_stream(frame));
+            let last = frames.last().is_some_and(ends_stream);
             for frame in frames {
                 self.writer.feed_body(frame).await?;
             }
