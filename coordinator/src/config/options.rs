@@ -16,8 +16,6 @@ pub enum ValueKind {
     Flag,
     /// One of these words. Each row holds a canonical word, then its other spellings.
     Choice(&'static [&'static [&'static str]]),
-    /// Any text.
-    Text,
 }
 
 /// Who reads a value.
@@ -63,7 +61,7 @@ macro_rules! options {
 }
 
 use Scope::{Cluster, Job};
-use ValueKind::{Choice, Count, Duration, Factor, Flag, Text};
+use ValueKind::{Choice, Count, Duration, Factor, Flag};
 
 const ANY: ValueKind = Count { min: 0 };
 const POSITIVE: ValueKind = Count { min: 1 };
@@ -79,14 +77,8 @@ options! {
     SLOT_REQUEST_TIMEOUT = ConfigOption::of("slot.request.timeout", "5 min", Duration, Job);
     /// How long an executor keeps trying to reach a leader.
     REGISTRATION_TIMEOUT = ConfigOption::of("taskmanager.registration.timeout", "5 min", Duration, Cluster);
-    /// How often the cancellation of a task that does not react is repeated.
-    TASK_CANCELLATION_INTERVAL = ConfigOption::of("task.cancellation.interval", "30 s", Duration, Job);
     /// How long a task may take to stop; then its executor ends itself, so that attempts never overlap.
-    TASK_CANCELLATION_TIMEOUT = ConfigOption::of("task.cancellation.timeout", "3 min", Duration, Job);
-    /// First pause before a consumer asks again for a partition that is not there yet.
-    NETWORK_BACKOFF_INITIAL = ConfigOption::of("taskmanager.network.request-backoff.initial", "100 ms", Duration, Cluster);
-    /// Longest such pause.
-    NETWORK_BACKOFF_MAX = ConfigOption::of("taskmanager.network.request-backoff.max", "10 s", Duration, Cluster);
+    TASK_CANCELLATION_TIMEOUT = ConfigOption::of("task.cancellation.timeout", "3 min", Duration, Cluster);
     /// How long a producer's executor holds a request for a partition that is not there yet.
     PARTITION_REQUEST_TIMEOUT =
         ConfigOption::of("taskmanager.network.partition-request-timeout", "10 s", Duration, Cluster);
@@ -174,13 +166,15 @@ options! {
     STORE_ATTEMPT_TIMEOUT = ConfigOption::of("stormproof.store.attempt-timeout", "5 s", Duration, Cluster);
     /// Ours: most time a call to the checkpoint store may take, with its retries.
     STORE_TIMEOUT = ConfigOption::of("stormproof.store.timeout", "20 s", Duration, Cluster);
-    /// Ours: a name for the cluster, shown by REST.
-    CLUSTER_NAME = ConfigOption::of("stormproof.cluster.name", "stormproof", Text, Cluster);
 }
 
 /// Keys of a Flink `config.yaml` that mean nothing here: they are read past, so that a file that configures a real
 /// cluster can be used as it is. A trailing dot stands for all keys below.
 pub const IGNORED: &[&str] = &[
+    // A cancellation is a flag that stays: there is nothing to repeat.
+    "task.cancellation.interval",
+    // A request for a partition that is not there yet is held by its producer's executor, never sent again.
+    "taskmanager.network.request-backoff.",
     "env.",
     "jobmanager.memory.",
     "taskmanager.memory.",

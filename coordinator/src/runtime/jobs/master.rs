@@ -15,7 +15,8 @@ use crate::core::status::JobStatus;
 use crate::runtime::clock::now_ms;
 use crate::runtime::services::Services;
 
-/// While events are queued, a new snapshot is published this often; else after every event.
+/// While events are queued, a new snapshot is published this often, and less often if taking one costs more than a
+/// fifth of the time; else after every event.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How a job left its JobMaster.
@@ -41,7 +42,9 @@ pub(crate) async fn serve(
     services.manager.start_job(entry.id, mailbox);
     step(&entry, &services, &mut core, &mut commands, JobEvent::Start);
     loop {
+        let began = Instant::now();
         entry.publish(core.snapshot(now_ms()));
+        let interval = PUBLISH_INTERVAL.max(began.elapsed() * 4);
         let Some(event) = inbox.next().await else { return Outcome::Suspended };
         let began = Instant::now();
         let mut next = Some(event);
@@ -55,7 +58,7 @@ pub(crate) async fn serve(
             if status.is_globally_terminal() {
                 return Outcome::Ended(Box::new(core.snapshot(now_ms())), commands.into_outside());
             }
-            next = if began.elapsed() < PUBLISH_INTERVAL { inbox.try_next() } else { None };
+            next = if began.elapsed() < interval { inbox.try_next() } else { None };
         }
         tokio::task::yield_now().await;
     }
