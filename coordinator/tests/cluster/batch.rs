@@ -3,11 +3,14 @@
 use std::time::Instant;
 
 use stormproof_coordinator::core::status::{ExecutionState, JobStatus};
+use stormproof_coordinator::graph::{AttemptId, ExecutorId, JobId, TaskId, VertexId};
 use stormproof_coordinator::rest::cluster::CancelError;
-use stormproof_coordinator::runtime::protocol::ToExecutor;
+use stormproof_coordinator::runtime::frames::{FrameReader, FrameWriter, MAGIC, say_hello};
+use stormproof_coordinator::runtime::protocol::{Hello, PROTOCOL_VERSION, ToCoordinator, ToExecutor};
+use tokio::net::TcpStream;
 
 use crate::fake::{FakeExecutor, Step, script};
-use crate::support::{Setup, attempts, eventually, registry};
+use crate::support::{DEADLINE, Setup, attempts, eventually, registry};
 
 const RESTARTS: [(&str, &str); 3] = [
     ("restart-strategy.type", "fixed-delay"),
@@ -200,5 +203,43 @@ async fn ended_jobs_are_kept_up_to_a_bound() {
         (std::fs::read_dir(setup.ha_dir().join("results")).unwrap().count() == 2).then_some(())
     })
     .await;
+    coordinator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_refused_and_messages_of_unknown_jobs_are_answered_by_a_release() {
+    let setup = Setup::new(registry(), &[]);
+    let coordinator = setup.lead().await;
+    let connect = async || {
+        let (read, write) = TcpStream::connect(coordinator.rpc()).await.unwrap().into_split();
+        (FrameReader::new(read), FrameWriter::new(write))
+    };
+    let hello = |version| Hello {
+        magic: MAGIC,
+        version,
+        executor: ExecutorId("e1".into()),
+        slots: 1,
+        data_address: "e1:1".into(),
+        pid: 1,
+    };
+    let (mut reader, mut writer) = connect().await;
+    let refusal = say_hello(&mut reader, &mut writer, &hello(PROTOCOL_VERSION + 1), DEADLINE).await.unwrap_err();
+    assert!(refusal.to_string().contains("protocol version"), "{refusal}");
+    assert!(coordinator.cluster.executors().is_empty());
+
+    let (mut reader, mut writer) = connect().await;
+    say_hello(&mut reader, &mut writer, &hello(PROTOCOL_VERSION), DEADLINE).await.unwrap();
+    let job = JobId([4; 16]);
+    let task = TaskId { vertex: VertexId::of_name("map"), subtask: 0 };
+    writer.send(&ToCoordinator::EndOfData { attempt: AttemptId { job, task, attempt: 0 } }).await.unwrap();
+    let answer = async {
+        loop {
+            match reader.next::<ToExecutor>().await.unwrap().unwrap() {
+                ToExecutor::Heartbeat => {}
+                other => return other,
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(DEADLINE, answer).await.unwrap(), ToExecutor::ReleaseJob(job));
     coordinator.stop().await;
 }

@@ -163,3 +163,28 @@ async fn a_damaged_checkpoint_fails_the_job_and_names_the_file() {
     coordinator.stop().await;
     server.shutdown().await.unwrap();
 }
+
+// P255, and kinder than Flink: a process that cannot build a recorded job keeps it, and its other jobs run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_this_process_cannot_build_is_kept_and_shows_why() {
+    let mut setup = Setup::new(registry(), &[]);
+    leave_job(&setup, false).await;
+    let coordinator = setup.lead().await;
+    let job = coordinator.fact(JOB, "the reason shows", |job| !job.exceptions.is_empty()).await;
+    assert_eq!(job.status, JobStatus::Initializing);
+    assert!(job.exceptions[0].stacktrace.contains("no checkpoint store"), "{:?}", job.exceptions);
+    let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, script(|_, _, _| Step::Finish)).await;
+    let other = coordinator.submit("two-stage", &[]).await;
+    coordinator.status(other, JobStatus::Finished).await;
+    coordinator.stop().await;
+    assert!(setup.ha_dir().join(format!("jobs/{JOB}.json")).exists());
+    // A process that can, does (and finds that the checkpoint's file is missing).
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    setup.store = Some(store_config(server.endpoint()));
+    let next = setup.lead().await;
+    let job = next.status(JOB, JobStatus::Failed).await;
+    assert!(job.exceptions[0].stacktrace.contains("does not exist"), "{:?}", job.exceptions);
+    next.stop().await;
+    server.shutdown().await.unwrap();
+}

@@ -36,22 +36,7 @@ pub(crate) async fn initialize(
     let work = async {
         let definition = match definition {
             Some(definition) => definition,
-            None => {
-                let definition = define(
-                    &services.registry,
-                    &services.settings,
-                    services.storage.is_some(),
-                    &record.job,
-                    &record.params,
-                    &record.config,
-                )
-                .await
-                .map_err(|error| {
-                    vec![format!("the recorded job `{}` cannot be built again", record.job), chain(&error)]
-                })?;
-                entry.publish(sparse::initializing(record, Some(&definition)));
-                definition
-            }
+            None => build_again(entry, services, record).await,
         };
         let restored = recover(services, record, &definition).await?;
         let core = JobCore::new(spec(record, &definition, restored), now_ms());
@@ -67,6 +52,29 @@ pub(crate) async fn initialize(
     match result {
         Ok((core, definition)) => Initialized::Ready(Box::new(core), Box::new(definition)),
         Err(causes) => Initialized::Failed(causes),
+    }
+}
+
+/// Builds a recorded job again. What stands in the way is this process (another binary, no store, an input that is
+/// not mounted) and not the job: it is kept and tried again, visibly, until it works or somebody cancels it. Flink
+/// ends the process here, and with it every other job (P255).
+async fn build_again(entry: &JobEntry, services: &Services, record: &JobRecord) -> Definition {
+    let JobRecord { job, params, config, .. } = record;
+    let has_store = services.storage.is_some();
+    let mut backoff = Backoff::new();
+    loop {
+        match define(&services.registry, &services.settings, has_store, job, params, config).await {
+            Ok(definition) => {
+                entry.publish(sparse::initializing(record, Some(&definition)));
+                return definition;
+            }
+            Err(error) => {
+                let causes = [format!("the recorded job `{job}` cannot be built again"), chain(&error)];
+                tracing::warn!(job = %record.id, causes = causes.join(": "), "a job cannot be taken up now");
+                entry.publish(sparse::troubled(&sparse::initializing(record, None), &causes, now_ms()));
+            }
+        }
+        backoff.pause().await;
     }
 }
 

@@ -56,21 +56,30 @@ pub(crate) fn in_status(before: &JobSnapshot, status: JobStatus, now: Millis) ->
     snapshot
 }
 
-/// `before`, FAILED before it had a JobMaster: one global entry in the exception history (P246).
+/// `before`, FAILED before it had a JobMaster (P246).
 pub(crate) fn failed(before: &JobSnapshot, causes: &[String], now: Millis) -> JobSnapshot {
-    let mut snapshot = in_status(before, JobStatus::Failed, now);
+    in_status(&troubled(before, causes, now), JobStatus::Failed, now)
+}
+
+/// `before`, with what keeps it from starting as the one, global entry of its exception history.
+pub(crate) fn troubled(before: &JobSnapshot, causes: &[String], now: Millis) -> JobSnapshot {
     let mut stacktrace = vec!["could not start the JobMaster".to_owned()];
     stacktrace.extend_from_slice(causes);
-    snapshot.exceptions = vec![ExceptionEntry {
-        name: "JobInitializationException".to_owned(),
-        stacktrace: stacktrace.join("\n"),
-        timestamp_ms: now,
+    let mut snapshot = before.clone();
+    snapshot.exceptions = vec![global_entry("JobInitializationException", stacktrace.join("\n"), now)];
+    snapshot
+}
+
+fn global_entry(name: &str, stacktrace: String, timestamp_ms: Millis) -> ExceptionEntry {
+    ExceptionEntry {
+        name: name.to_owned(),
+        stacktrace,
+        timestamp_ms,
         task_name: None,
         endpoint: None,
         executor: None,
         concurrent: vec![],
-    }];
-    snapshot
+    }
 }
 
 /// A job that ended under an earlier leader: all that is left is its result.
@@ -78,15 +87,7 @@ pub(crate) fn of_result(result: &JobResult) -> JobSnapshot {
     let mut snapshot = empty(result.id, result.name.clone(), result.start_ms);
     snapshot = in_status(&snapshot, result.status, result.end_ms);
     if let Some(failure) = &result.failure {
-        snapshot.exceptions = vec![ExceptionEntry {
-            name: "JobFailed".to_owned(),
-            stacktrace: failure.clone(),
-            timestamp_ms: result.end_ms,
-            task_name: None,
-            endpoint: None,
-            executor: None,
-            concurrent: vec![],
-        }];
+        snapshot.exceptions = vec![global_entry("JobFailed", failure.clone(), result.end_ms)];
     }
     snapshot
 }
