@@ -15,7 +15,7 @@
 //! # Threads
 //!
 //! Sockets, timers and deletes live on the tokio runtime; user code never does: each task has a thread. What crosses
-//! the border is a bounded queue with a [`signal::TaskSignal`] on the task's side.
+//! the border is a bounded queue with a `signal::TaskSignal` on the task's side.
 //!
 //! # Runtime
 //!

@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use stormproof_coordinator::graph::{JobGraph, JobKind, ResultPartitionId, ResultPartitionType, ShipStrategy};
 use stormproof_coordinator::runtime::protocol::{FailureKind, TaskUpdate, ToExecutor};
 
+use crate::cluster::Cluster;
 use crate::jobs::{Collect, Count, Numbers, Results, Sequence, Stage, Words};
-use crate::support::{Cluster, JOB, until};
+use crate::support::{JOB, until};
 
 fn word_count(results: &Results) -> JobGraph {
     let results = results.clone();

@@ -11,8 +11,9 @@ use stormproof_coordinator::runtime::protocol::{TaskRestore, TaskUpdate, ToCoord
 
 use stormproof_store::S3Server;
 
+use crate::cluster::Cluster;
 use crate::jobs::{Numbers, Sequence, Stage};
-use crate::support::{Cluster, Log, until};
+use crate::support::{Log, until};
 
 /// Two sources into one operator.
 pub(crate) fn stream(stage: &Arc<Stage>, value_bytes: usize) -> JobGraph {

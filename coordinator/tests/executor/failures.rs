@@ -11,8 +11,9 @@ use stormproof_coordinator::graph::{
 use stormproof_coordinator::runtime::protocol::{FailureKind, TaskFailure, TaskUpdate, ToExecutor};
 
 use crate::checkpoints::stream;
+use crate::cluster::Cluster;
 use crate::jobs::Stage;
-use crate::support::{Cluster, until};
+use crate::support::until;
 
 /// Bytes that may be on the way from the two sources to an operator that stands still: by queue, subpartition (and a
 /// batch), two socket buffers (which the kernel doubles), input channel, and what the frame readers hold.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod checkpoints;
+mod cluster;
 mod connection;
 mod failures;
 mod jobs;
