@@ -354,6 +354,19 @@ mod tests {
         }
     }
 
+    /// Two pipelined trees of uneven width reach each other over blocking pointwise edges: as two regions each would
+    /// wait for the other.
+    #[test]
+    fn regions_that_reach_each_other_are_one() {
+        let tie = |from, to| Edge { exchange: Exchange::PipelinedBounded, ..edge(from, to, true) };
+        let vertices = [("a", 2), ("b", 3), ("c", 7), ("d", 7)].map(|(name, size)| (name.to_owned(), size)).to_vec();
+        let mut graph = Graph { vertices, edges: vec![tie(0, 1), tie(0, 2), tie(1, 3), edge(1, 2, true)] };
+        let count = |graph: &Graph| graph.regions().unwrap().into_values().collect::<BTreeSet<_>>().len();
+        assert_eq!(count(&graph), 2, "one reaches the other, but not back");
+        graph.edges.push(edge(2, 3, true));
+        assert_eq!(count(&graph), 1);
+    }
+
     #[test]
     fn senseless_graphs_are_refused() {
         let vertices = vec![("a".to_owned(), 1), ("b".to_owned(), 1)];

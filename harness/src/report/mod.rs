@@ -2,7 +2,7 @@
 //!
 //! * [`folder`]: the run folder, and judging it again;
 //! * [`markdown`]: `report.md`, whose first screen is the table of verdicts and whose last line repeats the run;
-//! * [`summary`]: `summary.json`;
+//! * [`summary`](mod@summary): `summary.json`;
 //! * [`junit`]: JUnit XML;
 //! * [`course`]: the course of a run in lines, for reports.
 
