@@ -26,13 +26,16 @@ pub enum JobKind {
     Streaming,
 }
 
+/// Makes the user code of one attempt, a `T`.
+pub type MakeCode<T> = Arc<dyn Fn(&TaskInfo) -> Result<Box<T>, TaskError> + Send + Sync>;
+
 /// Makes the user code of one attempt.
 #[derive(Clone)]
 pub enum VertexCode {
     /// A vertex without inputs.
-    Source(Arc<dyn Fn(&TaskInfo) -> Result<Box<dyn Source>, TaskError> + Send + Sync>),
+    Source(MakeCode<dyn Source>),
     /// A vertex with inputs.
-    Operator(Arc<dyn Fn(&TaskInfo) -> Result<Box<dyn Operator>, TaskError> + Send + Sync>),
+    Operator(MakeCode<dyn Operator>),
 }
 
 /// A vertex of the job graph (Flink's `JobVertex`).

@@ -11,7 +11,7 @@ pub mod registry;
 pub mod user;
 
 pub use ids::{AttemptId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
-pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, Vertex, VertexCode, VertexHandle};
+pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, MakeCode, Vertex, VertexCode, VertexHandle};
 pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};
 pub use registry::{JobRegistry, ParamError, Params};
 pub use user::{

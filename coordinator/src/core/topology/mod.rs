@@ -2,7 +2,7 @@
 //!
 //! Nothing here is a list of task pairs. A task is its vertex's first task plus a subtask number, a partition is its
 //! data set's first partition plus a subtask number, and a group (Flink's `ConsumedPartitionGroup` together with its
-//! `ConsumerVertexGroup`) is two ranges found by arithmetic ([`shape`]). Memory follows vertices and edges of the
+//! `ConsumerVertexGroup`) is two ranges found by arithmetic (`shape`). Memory follows vertices and edges of the
 //! *job* graph; walking it costs what is walked.
 
 mod build;
