@@ -4,9 +4,19 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`fault`] | one file a fault: describe, inject, wait until it bites, heal, wait until it is healed |
+//! | [`lease`] | how a fault is held, from the journal entry to the verified heal |
+//! | [`journal`] | write-ahead: the undo is on disk, synced, before the do |
+//! | [`guardian`] | the process that undoes what a dead runner left |
+//! | [`process`] | processes by pid and start time, and by the tag of their run |
 //! | [`toxiproxy`] | the embedded proxy server (Toxiproxy 2.12 on the wire), its typed client, and the pure toxics |
 //!
 //! This crate knows nothing of the coordinator or the harness: it breaks connections, processes and stores, whoever
 //! owns them.
 
+pub mod fault;
+pub mod guardian;
+pub mod journal;
+pub mod lease;
+pub mod process;
 pub mod toxiproxy;

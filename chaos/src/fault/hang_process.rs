@@ -1,0 +1,53 @@
+//! `hang-executor`: SIGSTOP. Its sockets stay open and say nothing: only heartbeats can notice.
+
+use async_trait::async_trait;
+
+use super::{Description, Effect, Fault, FaultError};
+use crate::journal::Undo;
+use crate::process::{ProcessError, ProcessId};
+
+/// Stops a process; healing continues it.
+#[derive(Debug)]
+pub struct HangProcess {
+    kind: &'static str,
+    name: String,
+    process: ProcessId,
+}
+
+impl HangProcess {
+    /// `kind` is what reports call it, `name` the process's name in the cluster.
+    #[must_use]
+    pub fn new(kind: &'static str, name: impl Into<String>, process: ProcessId) -> Self {
+        Self { kind, name: name.into(), process }
+    }
+}
+
+#[async_trait]
+impl Fault for HangProcess {
+    fn describe(&self) -> Description {
+        Description { kind: self.kind, target: format!("{} ({})", self.name, self.process) }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        vec![Undo::Resume { process: self.process }]
+    }
+
+    async fn inject(&mut self) -> Result<(), FaultError> {
+        Ok(self.process.stop()?)
+    }
+
+    async fn effect(&mut self) -> Result<Effect, FaultError> {
+        Ok(Effect::of("processes_stopped", u64::from(self.process.is_stopped())))
+    }
+
+    async fn heal(&mut self) -> Result<(), FaultError> {
+        match self.process.resume() {
+            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn is_healed(&mut self) -> Result<bool, FaultError> {
+        Ok(!self.process.is_stopped())
+    }
+}

@@ -1,0 +1,124 @@
+//! Things that can be broken, one file each.
+//!
+//! Every fault goes through the same steps: **describe** it, write its undo to the journal, **inject** it, wait until
+//! it **takes effect**, **heal** it, wait until it **is healed**. A fault that took no effect makes a run vacuous, not
+//! green; a heal is believed only after a probe.
+
+mod drop_partition;
+mod hang_process;
+mod kill_process;
+mod store_link;
+mod user_code;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+pub use drop_partition::DropPartition;
+pub use hang_process::HangProcess;
+pub use kill_process::KillProcess;
+pub use store_link::{BlackholeStore, RefuseStore, StoreLink};
+pub use user_code::{FailUserCode, HoldUserCode, fault_file_name};
+
+use crate::journal::Undo;
+use crate::process::ProcessError;
+use crate::toxiproxy::ClientError;
+
+/// What a fault is, for people, journals and reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Its kind, e.g. `kill-executor`.
+    pub kind: &'static str,
+    /// What it acts on, e.g. `executor-2 (pid 4711)`.
+    pub target: String,
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.kind, self.target)
+    }
+}
+
+/// What a fault did so far: the effect ledger's entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// It did what it is for: the process died, the connection was held.
+    pub bites: bool,
+    /// Counters by name, e.g. `partitions_dropped`.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Effect {
+    /// An effect that bites, counted under `name`.
+    fn of(name: &str, count: u64) -> Self {
+        Self { bites: count > 0, counts: BTreeMap::from([(name.to_owned(), count)]) }
+    }
+}
+
+/// A fault could not be injected, looked at or healed.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultError {
+    /// A process.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The proxy's admin API.
+    #[error("the proxy did not do what was asked")]
+    Proxy(#[from] ClientError),
+    /// A file.
+    #[error("could not {action} {}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is nothing to break.
+    #[error("{what} does not exist, so there is nothing to break; {hint}")]
+    Nothing {
+        /// What was looked for.
+        what: String,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+/// One thing that can be broken.
+///
+/// The calls come in the order of the [module's](self) steps. `effect` and `is_healed` are asked repeatedly, until
+/// they say yes or the caller's deadline passes; each call is bounded by itself (at most a second).
+#[async_trait]
+pub trait Fault: Send + Sync {
+    /// What it is.
+    fn describe(&self) -> Description;
+
+    /// How to undo it, for the journal; empty if it cannot be undone (a kill) or undoes itself.
+    fn undo(&self) -> Vec<Undo>;
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// When it could not be done; then nothing is left half done.
+    async fn inject(&mut self) -> Result<(), FaultError>;
+
+    /// What it did so far.
+    ///
+    /// # Errors
+    /// When that could not be found out.
+    async fn effect(&mut self) -> Result<Effect, FaultError>;
+
+    /// Takes it back. "Already gone" is done.
+    ///
+    /// # Errors
+    /// When it may still be there.
+    async fn heal(&mut self) -> Result<(), FaultError>;
+
+    /// True once a probe shows that nothing of it is left.
+    ///
+    /// # Errors
+    /// When the probe itself failed.
+    async fn is_healed(&mut self) -> Result<bool, FaultError>;
+}

@@ -1,0 +1,164 @@
+//! `blackhole-store` and `refuse-store`: the way to the checkpoint store, broken in the proxy in front of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{Description, Effect, Fault, FaultError};
+use crate::journal::Undo;
+use crate::toxiproxy::{Stream, Toxic, ToxiproxyClient};
+
+/// A healthy store answers the probe within this; silence for so long is a black hole.
+const PROBE_SILENCE: Duration = Duration::from_millis(250);
+
+/// The proxy between the cluster and its checkpoint store.
+#[derive(Debug, Clone)]
+pub struct StoreLink {
+    /// Client of the proxy's admin API.
+    pub client: ToxiproxyClient,
+    /// Base URL of that API.
+    pub api: String,
+    /// Name of the proxy.
+    pub proxy: String,
+    /// Where the cluster connects to, `host:port`.
+    pub address: String,
+}
+
+/// What a probe through the link met.
+#[derive(Debug, PartialEq, Eq)]
+enum Probe {
+    Answered,
+    Silent,
+    Refused,
+}
+
+impl StoreLink {
+    /// A plain HTTP request through the proxy: any answer will do, 403 included.
+    async fn probe(&self) -> Probe {
+        let Ok(Ok(mut stream)) = timeout(PROBE_SILENCE, TcpStream::connect(&self.address)).await else {
+            return Probe::Refused;
+        };
+        if stream.set_nodelay(true).is_err()
+            || stream.write_all(b"GET / HTTP/1.0\r\nHost: probe\r\n\r\n").await.is_err()
+        {
+            return Probe::Refused;
+        }
+        match timeout(PROBE_SILENCE, stream.read(&mut [0; 16])).await {
+            Ok(Ok(count)) if count > 0 => Probe::Answered,
+            Ok(_) => Probe::Refused,
+            Err(_) => Probe::Silent,
+        }
+    }
+}
+
+/// Nothing passes in either direction: connections are accepted and stay silent, for ever. Healing closes them.
+#[derive(Debug)]
+pub struct BlackholeStore {
+    link: StoreLink,
+    /// Names of our toxics: the tag that says they are ours.
+    toxics: [(String, Stream); 2],
+}
+
+impl BlackholeStore {
+    /// `tag` makes the toxics' names ours alone.
+    #[must_use]
+    pub fn new(link: StoreLink, tag: &str) -> Self {
+        let toxics = [
+            (format!("stormproof-{tag}-blackhole-up"), Stream::Upstream),
+            (format!("stormproof-{tag}-blackhole-down"), Stream::Downstream),
+        ];
+        Self { link, toxics }
+    }
+}
+
+#[async_trait]
+impl Fault for BlackholeStore {
+    fn describe(&self) -> Description {
+        Description { kind: "blackhole-store", target: format!("proxy {} at {}", self.link.proxy, self.link.address) }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        self.toxics
+            .iter()
+            .map(|(toxic, _)| Undo::RemoveToxic {
+                api: self.link.api.clone(),
+                proxy: self.link.proxy.clone(),
+                toxic: toxic.clone(),
+            })
+            .collect()
+    }
+
+    async fn inject(&mut self) -> Result<(), FaultError> {
+        for (name, stream) in &self.toxics {
+            let toxic = Toxic::timeout(*stream, Duration::ZERO).named(name);
+            self.link.client.add_toxic(&self.link.proxy, &toxic).await?;
+        }
+        Ok(())
+    }
+
+    async fn effect(&mut self) -> Result<Effect, FaultError> {
+        let silent = self.link.probe().await == Probe::Silent;
+        Ok(Effect { bites: silent, counts: BTreeMap::from([("probe_silent".to_owned(), u64::from(silent))]) })
+    }
+
+    async fn heal(&mut self) -> Result<(), FaultError> {
+        for (name, _) in self.toxics.iter().rev() {
+            match self.link.client.remove_toxic(&self.link.proxy, name).await {
+                Err(error) if !error.is_not_found() => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_healed(&mut self) -> Result<bool, FaultError> {
+        Ok(self.link.probe().await == Probe::Answered)
+    }
+}
+
+/// Connections to the store are refused, open ones are cut.
+#[derive(Debug)]
+pub struct RefuseStore {
+    link: StoreLink,
+}
+
+impl RefuseStore {
+    /// Refuses connections through `link`.
+    #[must_use]
+    pub fn new(link: StoreLink) -> Self {
+        Self { link }
+    }
+}
+
+#[async_trait]
+impl Fault for RefuseStore {
+    fn describe(&self) -> Description {
+        Description { kind: "refuse-store", target: format!("proxy {} at {}", self.link.proxy, self.link.address) }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        vec![Undo::EnableProxy { api: self.link.api.clone(), proxy: self.link.proxy.clone() }]
+    }
+
+    async fn inject(&mut self) -> Result<(), FaultError> {
+        self.link.client.disable(&self.link.proxy).await?;
+        Ok(())
+    }
+
+    async fn effect(&mut self) -> Result<Effect, FaultError> {
+        Ok(Effect::of("probe_refused", u64::from(self.link.probe().await == Probe::Refused)))
+    }
+
+    async fn heal(&mut self) -> Result<(), FaultError> {
+        self.link.client.enable(&self.link.proxy).await?;
+        Ok(())
+    }
+
+    async fn is_healed(&mut self) -> Result<bool, FaultError> {
+        Ok(self.link.probe().await == Probe::Answered)
+    }
+}

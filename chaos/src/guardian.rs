@@ -1,0 +1,223 @@
+//! The process that undoes what a dead runner left.
+//!
+//! It is started before anything else of a run, in a process group of its own, and waits for the end of its standard
+//! input: a pipe whose other end only the runner holds. However the runner ends (return, panic, SIGKILL), the pipe
+//! ends with it. Then the guardian undoes what the journal has open (newest first), kills every process that carries
+//! the run's tag, removes the run's work folder, and ends. Doing it all a second time is harmless.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{JournalError, Undo, open_entries};
+use crate::process::{ProcessError, ProcessId, tagged_processes};
+use crate::toxiproxy::{ClientError, ToxiproxyClient};
+
+/// How long killed processes may take to disappear.
+const KILL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// For how long no process of the run must be seen before none is believed to be there.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Pause between two looks for processes of the run.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// What a guardian looks after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuardianConfig {
+    /// The run's tag: processes with [`RUN_TAG_VARIABLE`](crate::process::RUN_TAG_VARIABLE) set to it are killed.
+    pub tag: String,
+    /// The run's fault journal.
+    pub journal: PathBuf,
+    /// The run's work folder: removed.
+    pub work_dir: PathBuf,
+}
+
+/// What a sweep found and did. All zero and empty: the runner had left nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Faults that were undone.
+    pub undone: Vec<String>,
+    /// Processes that were killed.
+    pub killed: Vec<ProcessId>,
+    /// True if there was a work folder to remove.
+    pub removed_work_dir: bool,
+    /// What could not be done.
+    pub problems: Vec<String>,
+}
+
+/// A sweep was not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardianError {
+    /// The journal is unreadable: what it holds must be undone by hand.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The runtime for the proxy's admin calls could not be built.
+    #[error("could not start the guardian's runtime")]
+    Runtime(#[source] io::Error),
+}
+
+/// Waits for the end of `pipe`, then sweeps. This is the guardian process's main function.
+///
+/// # Errors
+/// When the journal cannot be read; the rest of the sweep is done all the same.
+pub fn watch_and_sweep(mut pipe: impl Read, config: &GuardianConfig) -> Result<Sweep, GuardianError> {
+    let mut buffer = [0; 64];
+    // Whatever is written is ignored: only the end counts. A broken pipe is an end, too.
+    while pipe.read(&mut buffer).is_ok_and(|count| count > 0) {}
+    sweep(config)
+}
+
+/// Undoes, kills and removes, in this order. Idempotent.
+///
+/// # Errors
+/// When the journal cannot be read; processes and folder are dealt with all the same.
+pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
+    let mut sweep = Sweep::default();
+    let entries = open_entries(&config.journal);
+    if let Ok(entries) = &entries
+        && !entries.is_empty()
+    {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(GuardianError::Runtime)?;
+        for entry in entries.iter().rev() {
+            for undo in entry.undo.iter().rev() {
+                match runtime.block_on(apply(undo)) {
+                    Ok(()) => sweep.undone.push(entry.what.clone()),
+                    Err(problem) => sweep.problems.push(format!("{}: {problem}", entry.what)),
+                }
+            }
+        }
+    }
+    kill_tagged(&config.tag, &mut sweep);
+    remove_work_dir(&config.work_dir, &mut sweep);
+    entries?;
+    Ok(sweep)
+}
+
+/// Applies one undo; "already gone" is done.
+async fn apply(undo: &Undo) -> Result<(), String> {
+    match undo {
+        Undo::RemoveToxic { api, proxy, toxic } => {
+            gone_is_done(ToxiproxyClient::new(api).remove_toxic(proxy, toxic).await)
+        }
+        Undo::EnableProxy { api, proxy } => gone_is_done(ToxiproxyClient::new(api).enable(proxy).await),
+        Undo::Resume { process } => match process.resume() {
+            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        },
+        Undo::RemoveFile { path } => match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// A proxy that is gone (the embedded one dies with its runner) has nothing left to undo.
+fn gone_is_done<T>(result: Result<T, ClientError>) -> Result<(), String> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(ClientError::Transport { source, .. }) if source.is_connect() => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Kills until no process has carried the tag for a while: one that is being started has no environment to be found
+/// by until the kernel is done with its `exec`.
+fn kill_tagged(tag: &str, sweep: &mut Sweep) {
+    let deadline = Instant::now() + KILL_DEADLINE;
+    let mut quiet_since = Instant::now();
+    loop {
+        let processes = tagged_processes(tag);
+        for process in &processes {
+            match process.kill() {
+                Ok(()) if !sweep.killed.contains(process) => sweep.killed.push(*process),
+                Ok(()) | Err(ProcessError::Gone(_)) => {}
+                Err(error) => sweep.problems.push(error.to_string()),
+            }
+        }
+        let now = Instant::now();
+        if !processes.is_empty() {
+            quiet_since = now;
+        } else if now.duration_since(quiet_since) > QUIET {
+            return;
+        }
+        if now > deadline {
+            sweep.problems.push(format!("{} processes of run {tag} did not die", processes.len()));
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn remove_work_dir(work_dir: &Path, sweep: &mut Sweep) {
+    match std::fs::remove_dir_all(work_dir) {
+        Ok(()) => sweep.removed_work_dir = true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => sweep.problems.push(format!("could not remove {}: {error}", work_dir.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::journal::Journal;
+    use crate::process::RUN_TAG_VARIABLE;
+
+    #[test]
+    fn a_sweep_undoes_kills_and_removes_and_a_second_one_finds_nothing() {
+        let folder = tempfile::tempdir().expect("folder");
+        let work_dir = folder.path().join("work");
+        std::fs::create_dir_all(work_dir.join("executor-1/partitions")).expect("made");
+        let fault_file = folder.path().join("fail-count-0");
+        std::fs::write(&fault_file, b"").expect("written");
+        let config = GuardianConfig {
+            tag: format!("guardian-test-{}", std::process::id()),
+            journal: folder.path().join("journal"),
+            work_dir: work_dir.clone(),
+        };
+        let mut journal = Journal::open(&config.journal).expect("open");
+        let healed = journal.record_open("healed", vec![Undo::RemoveFile { path: "/nonexistent".into() }]);
+        journal.record_closed(healed.expect("record")).expect("record");
+        journal.record_open("fail", vec![Undo::RemoveFile { path: fault_file.clone() }]).expect("record");
+        let mut child = Command::new("cat")
+            .env(RUN_TAG_VARIABLE, &config.tag)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("cat starts");
+        // A stopped process must be killed as well.
+        ProcessId::of(child.id()).expect("it runs").stop().expect("stopped");
+
+        let first = sweep(&config).expect("swept");
+        assert_eq!(first.undone, ["fail"]);
+        assert_eq!(first.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [child.id()]);
+        assert!(first.removed_work_dir);
+        assert_eq!(first.problems, Vec::<String>::new());
+        assert!(!fault_file.exists() && !work_dir.exists());
+        child.wait().expect("reaped");
+
+        let second = sweep(&config).expect("swept");
+        assert_eq!((second.killed.len(), second.removed_work_dir, second.problems.len()), (0, false, 0));
+    }
+
+    #[test]
+    fn the_end_of_the_pipe_starts_the_sweep() {
+        let folder = tempfile::tempdir().expect("folder");
+        let work_dir = folder.path().join("work");
+        std::fs::create_dir(&work_dir).expect("made");
+        let config = GuardianConfig {
+            tag: format!("guardian-pipe-test-{}", std::process::id()),
+            journal: folder.path().join("journal"),
+            work_dir,
+        };
+        let swept = watch_and_sweep(&b"anything"[..], &config).expect("swept");
+        assert!(swept.removed_work_dir);
+    }
+}

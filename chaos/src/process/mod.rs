@@ -1,0 +1,7 @@
+//! Processes we may hurt: found by pid *and* start time, so that a reused pid is never hit.
+
+mod identity;
+mod tagged;
+
+pub use identity::{ProcessError, ProcessId};
+pub use tagged::{RUN_TAG_VARIABLE, tagged_processes};
