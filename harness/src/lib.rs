@@ -19,11 +19,21 @@
 //!
 //! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
 //! again, and every target shares every oracle.
-
 pub mod args;
 pub mod flink;
+pub mod job;
+mod main_function;
+pub mod observe;
 pub mod oracle;
+pub mod plan;
+pub mod prelude;
 pub mod probe;
 pub mod report;
+pub mod role;
+pub mod run;
+pub mod target;
 pub mod timeline;
 pub mod verdict;
+
+pub use main_function::{App, main};
+pub use {stormproof_chaos as chaos, stormproof_store as store};

@@ -27,6 +27,7 @@ pub mod recovery_time;
 pub mod responsive;
 pub mod restart_set;
 pub mod run;
+mod shorthand;
 pub mod store_traffic;
 #[cfg(test)]
 mod story;

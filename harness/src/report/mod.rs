@@ -12,7 +12,7 @@ pub mod junit;
 pub mod markdown;
 pub mod summary;
 
-pub use folder::{ReportError, RunFolder, judge_folder};
+pub use folder::{ReportError, RunFolder, TIMELINE, judge_folder};
 
 use crate::oracle::{self, Judgement};
 use crate::timeline::{RunStart, Timeline};

@@ -1,0 +1,86 @@
+//! Faults as a plan names them: by what they mean to the job, not by process or path.
+
+use std::fmt;
+
+use crate::target::Capability;
+
+/// A fault, before its victim is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultSpec {
+    /// SIGKILL the executor that runs this task when the fault begins.
+    KillExecutorOf {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+    },
+    /// SIGSTOP the executor that runs this task when the fault begins; healing continues it.
+    HangExecutorOf {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+    },
+    /// SIGKILL the leading coordinator.
+    KillCoordinator,
+    /// Delete what this (finished) task produced, where it lies.
+    DropPartitionOf {
+        /// The producing vertex.
+        vertex: String,
+        /// The producing subtask.
+        subtask: u32,
+    },
+    /// The next call of this task's user code fails, once.
+    FailUserCode {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+    },
+    /// User code of these tasks waits while the fault lasts: holds the job in a known state.
+    HoldUserCode {
+        /// The vertex.
+        vertex: String,
+        /// The subtasks.
+        subtasks: Vec<u32>,
+    },
+    /// Nothing passes to or from the checkpoint store; connections stay open and silent.
+    BlackholeStore,
+    /// Connections to the checkpoint store are refused.
+    RefuseStore,
+}
+
+impl FaultSpec {
+    /// What the target must be able to do.
+    #[must_use]
+    pub fn needs(&self) -> Capability {
+        match self {
+            Self::KillExecutorOf { .. } | Self::HangExecutorOf { .. } => Capability::ExecutorProcesses,
+            Self::KillCoordinator => Capability::CoordinatorProcesses,
+            Self::DropPartitionOf { .. } => Capability::Partitions,
+            Self::FailUserCode { .. } | Self::HoldUserCode { .. } => Capability::UserCode,
+            Self::BlackholeStore | Self::RefuseStore => Capability::StoreLink,
+        }
+    }
+
+    /// True if it breaks nothing by itself and only holds the job still for another fault.
+    #[must_use]
+    pub fn is_stage_direction(&self) -> bool {
+        matches!(self, Self::HoldUserCode { .. })
+    }
+}
+
+impl fmt::Display for FaultSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KillExecutorOf { vertex, subtask } => write!(f, "kill the executor of {vertex}[{subtask}]"),
+            Self::HangExecutorOf { vertex, subtask } => write!(f, "hang the executor of {vertex}[{subtask}]"),
+            Self::KillCoordinator => f.write_str("kill the leading coordinator"),
+            Self::DropPartitionOf { vertex, subtask } => write!(f, "drop the partitions of {vertex}[{subtask}]"),
+            Self::FailUserCode { vertex, subtask } => write!(f, "fail user code of {vertex}[{subtask}] once"),
+            Self::HoldUserCode { vertex, subtasks } => write!(f, "hold {} subtasks of {vertex}", subtasks.len()),
+            Self::BlackholeStore => f.write_str("blackhole the checkpoint store"),
+            Self::RefuseStore => f.write_str("refuse connections to the checkpoint store"),
+        }
+    }
+}

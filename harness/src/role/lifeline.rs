@@ -1,0 +1,51 @@
+//! What ties a child to its runner: the parent-death signal, and the end of the standard input pipe.
+
+use std::future::Future;
+use std::io::{self, Read};
+use std::time::Duration;
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tokio::sync::oneshot;
+
+/// How long a clean end may take once the pipe has ended; then the process exits all the same.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The tie. [`Lifeline::ended`] completes when the process should end.
+#[derive(Debug)]
+pub(super) struct Lifeline {
+    ended: oneshot::Receiver<()>,
+}
+
+impl Lifeline {
+    /// Ties this process to its parent. Call once, after the configuration line was read.
+    ///
+    /// The kernel kills us (even while stopped) when the *thread* that started us ends, which is why the launcher
+    /// starts children from a thread that lives as long as the cluster.
+    pub(super) fn tie() -> io::Result<Self> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the call above: then nobody will ever send the signal.
+        if getppid().is_none_or(|parent| parent.is_init()) {
+            return Err(io::Error::other("the runner is gone"));
+        }
+        let (send, ended) = oneshot::channel();
+        std::thread::Builder::new().name("lifeline".to_owned()).spawn(move || {
+            let mut pipe = io::stdin().lock();
+            let mut buffer = [0; 64];
+            while pipe.read(&mut buffer).is_ok_and(|count| count > 0) {}
+            let _ = send.send(());
+            // The last resort if the clean end hangs; normally the process is gone long before.
+            std::thread::sleep(GRACE);
+            eprintln!("the clean end took more than {} s", GRACE.as_secs());
+            std::process::exit(1);
+        })?;
+        Ok(Self { ended })
+    }
+
+    /// Completes when the pipe has ended.
+    pub(super) fn ended(self) -> impl Future<Output = ()> + Send + 'static {
+        async move {
+            // A dropped sender means the lifeline thread is gone: end as well.
+            let _ = self.ended.await;
+        }
+    }
+}

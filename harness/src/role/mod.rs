@@ -1,0 +1,147 @@
+//! Roles: what a process of the user's own binary becomes instead of running tests.
+//!
+//! Executors, coordinators and guardians are started by executing the current binary again with
+//! [`ROLE_VARIABLE`] set; [`dispatch`] looks at it before anything else. So test jobs are ordinary functions of the
+//! user's binary, no extra binary has to be found, and `kill -9` is real.
+//!
+//! A role's configuration comes as the first line of its standard input (secrets never reach the environment, the
+//! command line or a file); the end of that pipe means that the runner is gone or wants a clean end.
+
+mod launch;
+mod lifeline;
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+pub use launch::{Child, LaunchError, Launcher};
+use stormproof_chaos::guardian::{GuardianConfig, watch_and_sweep};
+use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
+use stormproof_coordinator::graph::JobRegistry;
+
+use lifeline::Lifeline;
+
+/// Environment variable that names the role.
+pub const ROLE_VARIABLE: &str = "STORMPROOF_ROLE";
+
+/// What a process of this binary can become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The control plane.
+    Coordinator,
+    /// Runs tasks.
+    Executor,
+    /// Undoes what a dead runner left.
+    Guardian,
+}
+
+impl Role {
+    const ALL: [Self; 3] = [Self::Coordinator, Self::Executor, Self::Guardian];
+
+    /// Its name, the value of [`ROLE_VARIABLE`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Executor => "executor",
+            Self::Guardian => "guardian",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Becomes the role that the environment names, until it ends; `None` if it names none and the program should go on.
+///
+/// Call it before anything else, with all jobs registered: nothing may be printed or started before.
+#[must_use]
+pub fn dispatch(registry: &JobRegistry) -> Option<ExitCode> {
+    let name = std::env::var(ROLE_VARIABLE).ok()?;
+    let Some(role) = Role::ALL.into_iter().find(|role| role.name() == name) else {
+        eprintln!("{ROLE_VARIABLE} is set to `{name}`, which is no role; unset it");
+        return Some(ExitCode::from(2));
+    };
+    Some(match become_role(role, registry) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{role} stopped: {}", chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// An error and its sources in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}
+
+fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::error::Error>> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    match role {
+        // The guardian outlives its parent, so it must not be tied to it.
+        Role::Guardian => {
+            let config: GuardianConfig = serde_json::from_str(&line)?;
+            let sweep = watch_and_sweep(io::stdin().lock(), &config)?;
+            for problem in &sweep.problems {
+                eprintln!("{problem}");
+            }
+            if sweep.problems.is_empty() { Ok(()) } else { Err("the sweep was not complete".into()) }
+        }
+        Role::Coordinator => {
+            start_logging();
+            let config: CoordinatorConfig = serde_json::from_str(&line)?;
+            let lifeline = Lifeline::tie()?;
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            let result = runtime.block_on(stormproof_coordinator::runtime::run(
+                config,
+                registry.clone(),
+                announce,
+                lifeline.ended(),
+            ));
+            // A store call that hangs must not keep the process.
+            runtime.shutdown_background();
+            Ok(result?)
+        }
+        Role::Executor => {
+            start_logging();
+            let config: ExecutorConfig = serde_json::from_str(&line)?;
+            let lifeline = Lifeline::tie()?;
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            let result = runtime.block_on(stormproof_coordinator::executor::run(
+                config,
+                registry.clone(),
+                announce,
+                lifeline.ended(),
+            ));
+            runtime.shutdown_background();
+            Ok(result?)
+        }
+    }
+}
+
+/// Tells the runner, through the pipe that is our standard output, that we can be used.
+fn announce(ready: Ready) {
+    let line = serde_json::to_string(&ready).unwrap_or_default();
+    let mut out = io::stdout().lock();
+    // If nobody listens any more the lifeline ends us.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Logs to standard error, which the launcher points at the process's own log file.
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("STORMPROOF_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(io::stderr).try_init();
+}

@@ -1,0 +1,125 @@
+//! The faults of a run: which wait, which are held, which are healed.
+
+use std::time::Duration;
+
+use stormproof_chaos::journal::Journal;
+use stormproof_chaos::lease::Lease;
+
+use crate::plan::{Facts, PlannedFault, Trigger};
+use crate::role::chain;
+use crate::target::Target;
+use crate::timeline::{FaultEvent, Losses, RecordKind, Recorder};
+
+/// How long a heal may take until a probe confirms it.
+const HEAL_DEADLINE: Duration = Duration::from_secs(10);
+
+enum State {
+    Waiting,
+    Held { lease: Box<Lease>, losses: Losses, effective: bool },
+    Over,
+}
+
+/// All faults of a plan, by state.
+pub(super) struct HeldFaults<'a> {
+    faults: Vec<(&'a PlannedFault, State)>,
+    target: &'a dyn Target,
+    recorder: Recorder,
+    journal: Journal,
+}
+
+impl<'a> HeldFaults<'a> {
+    pub(super) fn new(
+        faults: &'a [PlannedFault],
+        target: &'a dyn Target,
+        recorder: Recorder,
+        journal: Journal,
+    ) -> Self {
+        for fault in faults {
+            let what = match &fault.heal {
+                Trigger::Never => format!("{} {}", fault.spec, fault.begin),
+                heal => format!("{} {}, healed {heal}", fault.spec, fault.begin),
+            };
+            recorder.record(RecordKind::Fault { fault: fault.name.clone(), event: FaultEvent::Described { what } });
+        }
+        Self { faults: faults.iter().map(|fault| (fault, State::Waiting)).collect(), target, recorder, journal }
+    }
+
+    /// Injects what is due, notices what has bitten, heals what is due. `is_due` decides about triggers.
+    pub(super) async fn step(&mut self, facts: &Facts, job: Option<&str>, is_due: impl Fn(&Trigger) -> bool) {
+        for position in 0..self.faults.len() {
+            let (fault, state) = &self.faults[position];
+            match state {
+                State::Waiting if is_due(&fault.begin) => self.inject(position, job).await,
+                State::Held { effective: false, .. } => self.observe(position).await,
+                // Not before it has bitten, else it might never.
+                State::Held { effective: true, .. } if fault.heal.holds(facts) => self.heal(position).await,
+                _ => {}
+            }
+        }
+    }
+
+    /// Heals whatever is still held, newest first.
+    pub(super) async fn heal_all(&mut self) {
+        for position in (0..self.faults.len()).rev() {
+            if matches!(self.faults[position].1, State::Held { .. }) {
+                self.heal(position).await;
+            }
+        }
+    }
+
+    async fn inject(&mut self, position: usize, job: Option<&str>) {
+        let fault = self.faults[position].0;
+        let timeline = self.recorder.timeline();
+        let resolved = self.target.fault(&fault.spec, &timeline, job, &fault.name).await;
+        let (made, losses) = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => return self.broke(position, "find the victim of", &error),
+        };
+        match Lease::inject(made, &mut self.journal).await {
+            Ok(lease) => {
+                self.record(position, FaultEvent::Injected);
+                self.faults[position].1 = State::Held { lease: Box::new(lease), losses, effective: false };
+                self.observe(position).await;
+            }
+            Err(error) => self.broke(position, "inject", &error),
+        }
+    }
+
+    async fn observe(&mut self, position: usize) {
+        let State::Held { lease, losses, effective } = &mut self.faults[position].1 else { return };
+        match lease.effect().await {
+            Ok(effect) if effect.bites => {
+                *effective = true;
+                let losses = losses.clone();
+                let counts = effect.counts.clone();
+                self.record(position, FaultEvent::Effective { losses });
+                for (what, count) in counts {
+                    self.record(position, FaultEvent::Effects { count, what: what.replace('_', " ") });
+                }
+            }
+            Ok(_) => {}
+            Err(error) => self.broke(position, "observe", &error),
+        }
+    }
+
+    async fn heal(&mut self, position: usize) {
+        let state = std::mem::replace(&mut self.faults[position].1, State::Over);
+        let State::Held { lease, .. } = state else { return };
+        match lease.heal(&mut self.journal, HEAL_DEADLINE).await {
+            Ok(_) => {
+                self.record(position, FaultEvent::Healed);
+                self.record(position, FaultEvent::HealVerified);
+            }
+            Err(error) => self.broke(position, "heal", &error),
+        }
+    }
+
+    fn broke(&mut self, position: usize, step: &str, error: &(dyn std::error::Error + 'static)) {
+        self.record(position, FaultEvent::Broke { step: step.to_owned(), error: chain(error) });
+        self.faults[position].1 = State::Over;
+    }
+
+    fn record(&self, position: usize, event: FaultEvent) {
+        self.recorder.record(RecordKind::Fault { fault: self.faults[position].0.name.clone(), event });
+    }
+}

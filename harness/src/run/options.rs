@@ -1,0 +1,57 @@
+//! How a plan is run.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Told what a run is doing.
+pub trait Progress: Send + Sync {
+    /// The job of suite `suite` is in this state now. Called often.
+    fn status(&self, suite: &str, status: &str);
+}
+
+/// Nobody is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn status(&self, _suite: &str, _status: &str) {}
+}
+
+/// How a plan is run.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Folder of this run: timeline, logs, journal, output. Must not hold an earlier run.
+    pub run_dir: PathBuf,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The command that repeats the run.
+    pub repeat: String,
+    /// Who is told.
+    pub progress: Arc<dyn Progress>,
+}
+
+impl RunOptions {
+    /// Runs in `run_dir` and tells nobody.
+    #[must_use]
+    pub fn new(run_dir: impl Into<PathBuf>, repeat: impl Into<String>) -> Self {
+        Self { run_dir: run_dir.into(), seed: 0, repeat: repeat.into(), progress: Arc::new(Silent) }
+    }
+
+    /// Where the job puts its output.
+    #[must_use]
+    pub fn output_dir(&self) -> PathBuf {
+        let folder = self.run_dir.join("output");
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("run_dir", &self.run_dir)
+            .field("seed", &self.seed)
+            .field("repeat", &self.repeat)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Starting the parts of a cluster.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stormproof_chaos::fault::StoreLink;
+use stormproof_chaos::toxiproxy::{Proxy, ServerConfig as ProxyConfig, ToxiproxyClient, ToxiproxyServer};
+use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreConfig};
+use stormproof_store::{S3Server, S3ServerConfig};
+use tokio::time::{Instant, sleep};
+
+use super::{BUCKET, BundledConfig, STORE_PROXY, make_dir};
+use crate::flink::RestClient;
+use crate::role::{Child, Launcher, Role};
+use crate::target::TargetError;
+
+/// How long the cluster may take until every executor has registered.
+const UP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The store and the proxy in front of it, running in this process.
+pub(super) struct Infrastructure {
+    pub(super) store: S3Server,
+    pub(super) proxy: ToxiproxyServer,
+    pub(super) link: StoreLink,
+    pub(super) store_config: StoreConfig,
+}
+
+impl Infrastructure {
+    pub(super) async fn start(seed: u64) -> Result<Self, TargetError> {
+        let config = S3ServerConfig::default();
+        let (access_key, secret_key) = (config.access_key.clone(), config.secret_key.clone());
+        let store = S3Server::start(config).await?;
+        store.backend().create_bucket(BUCKET)?;
+        let proxy = ToxiproxyServer::start(ProxyConfig { seed, ..ProxyConfig::default() }).await?;
+        let api = format!("http://{}", proxy.api_address());
+        let client = ToxiproxyClient::new(&api);
+        let spec = Proxy::new(STORE_PROXY, "127.0.0.1:0", store.address().to_string());
+        let created = client.create(&spec).await?;
+        let store_config = StoreConfig {
+            endpoint: format!("http://{}", created.listen),
+            bucket: BUCKET.to_owned(),
+            access_key,
+            secret_key,
+        };
+        let link = StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen };
+        Ok(Self { store, proxy, link, store_config })
+    }
+}
+
+/// What every process of the cluster is started with.
+pub(super) struct BringUp<'a> {
+    pub(super) launcher: &'a Launcher,
+    pub(super) config: &'a BundledConfig,
+    pub(super) store: &'a StoreConfig,
+    pub(super) work_dir: &'a Path,
+    pub(super) faults_dir: &'a Path,
+    pub(super) ha_dir: &'a Path,
+}
+
+impl BringUp<'_> {
+    /// Starts all coordinators and executors at once.
+    pub(super) async fn processes(&self) -> Result<Vec<Child>, TargetError> {
+        let shape = &self.config.shape;
+        let coordinators = (1..=1 + shape.standbys).map(|number| self.coordinator(number));
+        let executors = (1..=shape.executors).map(|number| self.executor(number));
+        let (coordinators, executors) =
+            tokio::join!(futures::future::join_all(coordinators), futures::future::join_all(executors));
+        let (mut children, mut first_error) = (vec![], None);
+        for child in coordinators.into_iter().chain(executors) {
+            match child {
+                Ok(child) => children.push(child),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        match first_error {
+            None => Ok(children),
+            Some(error) => {
+                children.into_iter().for_each(Child::kill);
+                Err(error)
+            }
+        }
+    }
+
+    async fn coordinator(&self, number: u32) -> Result<Child, TargetError> {
+        let name = format!("coordinator-{number}");
+        let rest = self.config.rest.filter(|_| number == 1).map_or("127.0.0.1:0".to_owned(), |at| at.to_string());
+        let config = CoordinatorConfig {
+            name: name.clone(),
+            ha_dir: self.ha_dir.to_owned(),
+            rest_address: rest,
+            rpc_address: "127.0.0.1:0".to_owned(),
+            store: Some(self.store.clone()),
+            settings: self.settings(),
+        };
+        Ok(self.launcher.launch(Role::Coordinator, &name, &config, &self.log(&name)).await?)
+    }
+
+    async fn executor(&self, number: u32) -> Result<Child, TargetError> {
+        let name = format!("executor-{number}");
+        let work_dir = self.work_dir.join(&name);
+        make_dir(&work_dir)?;
+        let config = ExecutorConfig {
+            name: name.clone(),
+            slots: self.config.shape.slots,
+            ha_dir: self.ha_dir.to_owned(),
+            work_dir,
+            data_address: "127.0.0.1:0".to_owned(),
+            store: Some(self.store.clone()),
+            chaos_dir: Some(self.faults_dir.to_owned()),
+            settings: self.settings(),
+        };
+        Ok(self.launcher.launch(Role::Executor, &name, &config, &self.log(&name)).await?)
+    }
+
+    /// Our defaults for a test cluster, then what the plan asks for.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::from([
+            ("heartbeat.interval".to_owned(), "500 ms".to_owned()),
+            ("heartbeat.timeout".to_owned(), "10 s".to_owned()),
+        ]);
+        settings.extend(self.config.shape.settings.clone());
+        settings
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.config.run_dir.join(format!("{name}.log"))
+    }
+
+    /// A client of the coordinators, once every executor has registered.
+    pub(super) async fn registered(&self, children: &[Child]) -> Result<RestClient, TargetError> {
+        let ready = children.iter().filter_map(|child| child.ready.as_ref()?.rest.as_ref());
+        let rest = RestClient::new(ready.map(|address| format!("http://{address}")).collect())
+            .map_err(|source| TargetError::Rest { what: "give a usable address".to_owned(), source })?;
+        let end = Instant::now() + UP_DEADLINE;
+        loop {
+            if let Ok(overview) = rest.overview().await
+                && overview.taskmanagers >= self.config.shape.executors
+            {
+                return Ok(rest);
+            }
+            if Instant::now() > end {
+                return Err(TargetError::Deadline {
+                    what: format!("registration of {} executors", self.config.shape.executors),
+                    seconds: UP_DEADLINE.as_secs(),
+                    logs: self.config.run_dir.clone(),
+                });
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! From a fault as the plan names it to the process, folder or proxy of this cluster.
+
+use std::path::PathBuf;
+
+use stormproof_chaos::fault::{
+    BlackholeStore, DropPartition, FailUserCode, Fault, HangProcess, HoldUserCode, KillProcess, RefuseStore,
+};
+use stormproof_coordinator::graph::VertexId;
+
+use super::BundledCluster;
+use crate::plan::FaultSpec;
+use crate::target::TargetError;
+use crate::timeline::{Losses, PartitionName, TaskName, Timeline};
+
+/// Finds the victims of `spec`.
+pub(super) fn resolve(
+    cluster: &BundledCluster,
+    spec: &FaultSpec,
+    timeline: &Timeline,
+    job: Option<&str>,
+    tag: &str,
+) -> Result<(Box<dyn Fault>, Losses), TargetError> {
+    let none = Losses::default;
+    let faults_dir = &cluster.faults_dir;
+    Ok(match spec {
+        FaultSpec::KillExecutorOf { vertex, subtask } => {
+            let name = executor_of(timeline, job, vertex, *subtask)?;
+            let fault = KillProcess::new("kill-executor", &name, process(cluster, &name)?);
+            (Box::new(fault), Losses { executors: vec![name], ..none() })
+        }
+        FaultSpec::HangExecutorOf { vertex, subtask } => {
+            let name = executor_of(timeline, job, vertex, *subtask)?;
+            let fault = HangProcess::new("hang-executor", &name, process(cluster, &name)?);
+            (Box::new(fault), Losses { executors: vec![name], ..none() })
+        }
+        FaultSpec::KillCoordinator => {
+            let name = leader(cluster)?;
+            (Box::new(KillProcess::new("kill-coordinator", &name, process(cluster, &name)?)), none())
+        }
+        FaultSpec::DropPartitionOf { vertex, subtask } => {
+            let task = TaskName::new(vertex, *subtask);
+            let folders = partition_folders(cluster, timeline, job, &task)?;
+            let partition = PartitionName { producer: task.clone(), data_set: None };
+            (Box::new(DropPartition::new(task.to_string(), folders)), Losses { partitions: vec![partition], ..none() })
+        }
+        FaultSpec::FailUserCode { vertex, subtask } => {
+            let losses = Losses { tasks: vec![TaskName::new(vertex, *subtask)], ..none() };
+            (Box::new(FailUserCode::new(faults_dir, vertex, *subtask)), losses)
+        }
+        FaultSpec::HoldUserCode { vertex, subtasks } => {
+            (Box::new(HoldUserCode::new(faults_dir, vertex, subtasks.iter().copied())), none())
+        }
+        FaultSpec::BlackholeStore => (Box::new(BlackholeStore::new(cluster.link.clone(), tag)), none()),
+        FaultSpec::RefuseStore => (Box::new(RefuseStore::new(cluster.link.clone())), none()),
+    })
+}
+
+fn process(cluster: &BundledCluster, name: &str) -> Result<stormproof_chaos::process::ProcessId, TargetError> {
+    cluster.processes.get(name).copied().ok_or_else(|| TargetError::NoVictim {
+        what: format!("no process of this cluster is called {name}"),
+        hint: format!("there are {}", cluster.processes.keys().cloned().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn executor_of(timeline: &Timeline, job: Option<&str>, vertex: &str, subtask: u32) -> Result<String, TargetError> {
+    let task = TaskName::new(vertex, subtask);
+    let tasks = timeline.tasks(job.unwrap_or_default(), timeline.records().len());
+    tasks.get(&task).and_then(|fact| fact.executor.clone()).ok_or_else(|| TargetError::NoVictim {
+        what: format!("{task} runs on no executor"),
+        hint: "let the fault wait until the task is RUNNING".to_owned(),
+    })
+}
+
+/// The leading coordinator: the one whose REST API answered last.
+fn leader(cluster: &BundledCluster) -> Result<String, TargetError> {
+    let address = cluster.rest.leader();
+    cluster.coordinators.get(address).cloned().ok_or_else(|| TargetError::NoVictim {
+        what: format!("the leader at {address} is no coordinator of this cluster"),
+        hint: "this is a bug".to_owned(),
+    })
+}
+
+/// Where the partitions of a task's current attempt lie.
+fn partition_folders(
+    cluster: &BundledCluster,
+    timeline: &Timeline,
+    job: Option<&str>,
+    task: &TaskName,
+) -> Result<Vec<PathBuf>, TargetError> {
+    let executor = executor_of(timeline, job, &task.vertex, task.subtask)?;
+    let job = job.unwrap_or_default();
+    let attempt = timeline.tasks(job, timeline.records().len()).get(task).map(|fact| fact.attempt).unwrap_or_default();
+    let folder = cluster.work_dir.join(executor).join("partitions").join(job);
+    let prefix = format!("{}-", VertexId::of_name(&task.vertex));
+    let suffix = format!("-{}-{attempt}", task.subtask);
+    let entries = std::fs::read_dir(&folder).map_err(|source| TargetError::File {
+        action: "list",
+        path: folder.clone(),
+        source,
+    })?;
+    let matches = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&prefix) && name.ends_with(&suffix)
+    };
+    Ok(entries.flatten().map(|entry| entry.path()).filter(matches).collect())
+}

@@ -1,0 +1,288 @@
+//! The bundled cluster: coordinator and executors as processes of this binary, an embedded S3 server, and an embedded
+//! Toxiproxy-compatible proxy in front of it.
+//!
+//! Nothing is left behind: a [guardian](stormproof_chaos::guardian) is started before anything else and tidies up
+//! however we end.
+
+mod bring_up;
+mod faults;
+mod guard;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stormproof_chaos::fault::{Fault, StoreLink};
+use stormproof_chaos::process::ProcessId;
+use stormproof_chaos::toxiproxy::ToxiproxyServer;
+use stormproof_store::S3Server;
+use tokio::time::Instant;
+
+use self::bring_up::{BringUp, Infrastructure};
+use self::guard::Guard;
+use super::{Capability, Leftovers, StoreRequest, Target, TargetError};
+use crate::flink::{RestClient, RunRequest};
+use crate::plan::{ClusterShape, FaultSpec, JobCall};
+use crate::role::{Child, Launcher};
+use crate::timeline::{Losses, Timeline};
+
+/// Bucket for checkpoints.
+pub const BUCKET: &str = "checkpoints";
+
+/// Name of the proxy in front of the store.
+pub const STORE_PROXY: &str = "store";
+
+/// How long a child may take to end by itself.
+const END_DEADLINE: Duration = Duration::from_secs(3);
+
+/// How a bundled cluster is brought up.
+#[derive(Debug, Clone, Default)]
+pub struct BundledConfig {
+    /// Executors, slots, standbys, settings.
+    pub shape: ClusterShape,
+    /// Where logs and the fault journal go; kept after the end. Made if absent.
+    pub run_dir: PathBuf,
+    /// Address of the first coordinator's REST API; any port if absent.
+    pub rest: Option<SocketAddr>,
+    /// Folder of the HA store, kept after the end; one in the work folder if absent.
+    pub ha_dir: Option<PathBuf>,
+    /// Seed of the proxy's random choices.
+    pub seed: u64,
+}
+
+/// A running bundled cluster.
+///
+/// Call [`shutdown`](Self::shutdown); a cluster that is dropped is torn down by the guardian and the parent-death
+/// signal instead.
+pub struct BundledCluster {
+    rest: RestClient,
+    /// Names of the coordinators by REST address.
+    coordinators: BTreeMap<String, String>,
+    capabilities: BTreeSet<Capability>,
+    faults_dir: PathBuf,
+    work_dir: PathBuf,
+    link: StoreLink,
+    children: Vec<Child>,
+    processes: BTreeMap<String, ProcessId>,
+    store: S3Server,
+    proxy: ToxiproxyServer,
+    // After the children: its end kills what is left of them.
+    launcher: Launcher,
+    // Last: its end starts the sweep.
+    guard: Guard,
+    tag: String,
+    timings: Timings,
+}
+
+/// How long the parts of a start took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Store and proxy listen.
+    pub store_and_proxy: Duration,
+    /// A job can be submitted: the leader answers and every executor has registered.
+    pub ready: Duration,
+}
+
+impl BundledCluster {
+    /// Brings a cluster up and waits until a job can be submitted.
+    ///
+    /// # Errors
+    /// When any part does not start; whatever had started is torn down.
+    pub async fn start(config: BundledConfig) -> Result<Self, TargetError> {
+        let began = Instant::now();
+        make_dir(&config.run_dir)?;
+        let guard = Guard::prepare(&config.run_dir)?;
+        let (tag, work_dir) = (guard.tag().to_owned(), guard.work_dir().to_owned());
+        let launcher = Launcher::new(&tag).map_err(TargetError::Launcher)?;
+        // The guardian first of all: whatever starts after it cannot be left behind.
+        let guard = guard.start(&launcher).await?;
+        let Infrastructure { store, proxy, link, store_config } = Infrastructure::start(config.seed).await?;
+        let store_and_proxy = began.elapsed();
+        let faults_dir = work_dir.join("faults");
+        let ha_dir = config.ha_dir.clone().unwrap_or_else(|| work_dir.join("ha"));
+        make_dir(&faults_dir)?;
+        make_dir(&ha_dir)?;
+        let bring_up = BringUp {
+            launcher: &launcher,
+            config: &config,
+            store: &store_config,
+            work_dir: &work_dir,
+            faults_dir: &faults_dir,
+            ha_dir: &ha_dir,
+        };
+        let children = bring_up.processes().await?;
+        let rest = bring_up.registered(&children).await?;
+        let timings = Timings { store_and_proxy, ready: began.elapsed() };
+        let processes = children.iter().map(|child| (child.name.clone(), child.process)).collect();
+        let coordinators = children.iter().filter_map(coordinator_address).collect();
+        let capabilities = capabilities(&config.shape);
+        Ok(Self {
+            rest,
+            coordinators,
+            capabilities,
+            faults_dir,
+            work_dir,
+            link,
+            children,
+            processes,
+            store,
+            proxy,
+            launcher,
+            guard,
+            tag,
+            timings,
+        })
+    }
+
+    /// REST addresses of all coordinators.
+    #[must_use]
+    pub fn rest_addresses(&self) -> Vec<String> {
+        self.coordinators.keys().cloned().collect()
+    }
+
+    /// Base URL of the store, past the proxy.
+    #[must_use]
+    pub fn store_endpoint(&self) -> String {
+        self.store.endpoint()
+    }
+
+    /// The store's address as the cluster sees it, and the proxy's admin API.
+    #[must_use]
+    pub fn store_link(&self) -> &StoreLink {
+        &self.link
+    }
+
+    /// Processes of the cluster by name.
+    #[must_use]
+    pub fn processes(&self) -> &BTreeMap<String, ProcessId> {
+        &self.processes
+    }
+
+    /// The run's fault journal.
+    #[must_use]
+    pub fn journal(&self) -> &Path {
+        self.guard.journal()
+    }
+
+    /// How long the start took.
+    #[must_use]
+    pub fn timings(&self) -> Timings {
+        self.timings
+    }
+
+    /// Ends everything, in order, and lists what did not want to go.
+    ///
+    /// # Errors
+    /// When the guardian could not tidy up.
+    pub async fn shutdown(self) -> Result<Leftovers, TargetError> {
+        let ends = self.children.into_iter().map(|child| child.end(END_DEADLINE));
+        futures::future::join_all(ends).await;
+        let processes = stormproof_chaos::process::tagged_processes(&self.tag);
+        let leftovers =
+            Leftovers { processes: processes.iter().map(ToString::to_string).collect(), ..Leftovers::default() };
+        self.proxy.shutdown().await;
+        self.store.shutdown().await?;
+        let swept = self.guard.finish().await;
+        drop(self.launcher);
+        swept?;
+        Ok(leftovers)
+    }
+}
+
+fn coordinator_address(child: &Child) -> Option<(String, String)> {
+    let rest = child.ready.as_ref()?.rest.as_ref()?;
+    Some((format!("http://{rest}"), child.name.clone()))
+}
+
+fn capabilities(shape: &ClusterShape) -> BTreeSet<Capability> {
+    let mut all = BTreeSet::from([
+        Capability::ExecutorProcesses,
+        Capability::Partitions,
+        Capability::UserCode,
+        Capability::StoreLink,
+        Capability::StoreRequests,
+    ]);
+    if shape.standbys > 0 {
+        all.insert(Capability::CoordinatorProcesses);
+    }
+    all
+}
+
+fn make_dir(path: &Path) -> Result<(), TargetError> {
+    std::fs::create_dir_all(path).map_err(|source| TargetError::File {
+        action: "create folder",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[async_trait]
+impl Target for BundledCluster {
+    fn name(&self) -> &str {
+        "bundled"
+    }
+
+    fn capabilities(&self) -> &BTreeSet<Capability> {
+        &self.capabilities
+    }
+
+    fn rest(&self) -> &RestClient {
+        &self.rest
+    }
+
+    fn faults_dir(&self) -> Option<&Path> {
+        Some(&self.faults_dir)
+    }
+
+    async fn submit(&self, job: &JobCall) -> Result<String, TargetError> {
+        let request = RunRequest {
+            program_args_list: job.params.iter().flat_map(|(key, value)| [format!("--{key}"), value.clone()]).collect(),
+            flink_configuration: job.settings.clone(),
+            job_id: None,
+        };
+        let submitted = self.rest.run_jar(&job.name, &request).await;
+        submitted.map_err(|source| TargetError::Rest { what: format!("take job `{}`", job.name), source })
+    }
+
+    async fn fault(
+        &self,
+        spec: &FaultSpec,
+        timeline: &Timeline,
+        job: Option<&str>,
+        tag: &str,
+    ) -> Result<(Box<dyn Fault>, Losses), TargetError> {
+        faults::resolve(self, spec, timeline, job, tag)
+    }
+
+    fn store_requests(&self, since: u64) -> Vec<StoreRequest> {
+        let request = |entry: stormproof_store::Entry| StoreRequest {
+            sequence: entry.seq,
+            over: !entry.in_flight(),
+            at_ms: entry.started_ms,
+            operation: entry.operation.to_string(),
+            key: entry.key.unwrap_or_default(),
+            status: entry.status,
+            bytes: entry.response_bytes,
+        };
+        self.store.ledger().entries_since(since).into_iter().map(request).collect()
+    }
+
+    async fn leftovers(&self, id: &str) -> Result<Leftovers, TargetError> {
+        let mut leftovers = Leftovers::default();
+        // The disk of a killed executor is gone with it, as far as the cluster is concerned; the guardian removes it.
+        let alive = self.processes.iter().filter(|(name, process)| name.starts_with("executor") && process.is_alive());
+        for (name, _) in alive {
+            let folder = self.work_dir.join(name).join("partitions").join(id);
+            if let Ok(entries) = std::fs::read_dir(&folder) {
+                let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+                leftovers.partitions.extend(names.map(|partition| format!("{name}: {partition}")));
+            }
+        }
+        let backend = self.store.backend();
+        leftovers.objects = backend.list_objects(BUCKET, id)?.into_iter().map(|object| object.key).collect();
+        leftovers.uploads = backend.open_uploads(BUCKET)?.into_iter().map(|upload| upload.key).collect();
+        Ok(leftovers)
+    }
+}

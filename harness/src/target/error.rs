@@ -1,0 +1,75 @@
+//! What can go wrong with a target.
+
+use std::io;
+use std::path::PathBuf;
+
+use stormproof_chaos::fault::FaultError;
+use stormproof_chaos::process::ProcessError;
+
+use crate::flink::RestError;
+use crate::role::LaunchError;
+
+/// A target could not be brought up, asked or hurt.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// A folder or file of the run.
+    #[error("could not {action} {}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A process of the cluster.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A thread of ours.
+    #[error("could not start the launcher's thread")]
+    Launcher(#[source] io::Error),
+    /// The embedded store.
+    #[error("could not start the embedded S3 server")]
+    Store(#[from] stormproof_store::StoreError),
+    /// The embedded store would not do what was asked.
+    #[error("the embedded S3 server refused")]
+    Backend(#[from] stormproof_store::BackendError),
+    /// The embedded proxy.
+    #[error("could not start the embedded proxy")]
+    Proxy(#[from] stormproof_chaos::toxiproxy::ServerError),
+    /// The proxy's admin API.
+    #[error("could not set up the proxy in front of the store")]
+    ProxyClient(#[from] stormproof_chaos::toxiproxy::ClientError),
+    /// The cluster's REST API.
+    #[error("the cluster did not {what}")]
+    Rest {
+        /// What it was asked.
+        what: String,
+        /// Why not.
+        source: RestError,
+    },
+    /// A fault.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// A process to be hurt.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// No such victim.
+    #[error("{what}: {hint}")]
+    NoVictim {
+        /// What was looked for.
+        what: String,
+        /// What there is, or what to do.
+        hint: String,
+    },
+    /// Something did not come about in time.
+    #[error("{what} did not happen within {seconds} s; see the logs in {}", logs.display())]
+    Deadline {
+        /// What was waited for.
+        what: String,
+        /// For how long.
+        seconds: u64,
+        /// Where to look.
+        logs: PathBuf,
+    },
+}
