@@ -1,0 +1,139 @@
+//! The `stormproof` command: arguments in, exit code out.
+//!
+//! Results go to stdout, progress and logs to stderr. Exit codes: 0 pass · 1 fail · 2 usage or bad input · 3 invalid ·
+//! 4 vacuous · 5 inconclusive · 6 precondition · 7 refused · 130 interrupted.
+
+mod doctor;
+mod jobs;
+mod parity;
+mod progress;
+mod proxy;
+mod run;
+mod s3;
+mod settings;
+mod submit;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use stormproof::job::JobRegistry;
+use stormproof::verdict::Verdict;
+
+/// Exit code of bad usage or bad input.
+pub const USAGE: u8 = 2;
+
+/// Exit code after an interrupt, once everything is healed.
+pub const INTERRUPTED: u8 = 130;
+
+/// Proves that a batch-and-stream engine recovers as it promises.
+#[derive(Debug, Parser)]
+#[command(name = "stormproof", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run suites: start a cluster for each, break things, judge, report
+    Run(run::RunArguments),
+    /// Start a bundled cluster and stay until interrupted
+    Up(up::UpArguments),
+    /// Run a job on a cluster and wait for its end
+    Submit(submit::SubmitArguments),
+    /// List the jobs of a cluster
+    Jobs(jobs::JobsArguments),
+    /// Cancel a job
+    Cancel(jobs::CancelArguments),
+    /// Run the Toxiproxy-compatible proxy on its own
+    Proxy(proxy::ProxyArguments),
+    /// Run the S3 server on its own
+    S3(s3::S3Arguments),
+    /// Say what this machine can do, and what is missing
+    Doctor(doctor::DoctorArguments),
+}
+
+/// A command that could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandError {
+    /// One clear sentence: what was tried, on what, what to do.
+    pub message: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl CommandError {
+    /// Bad usage or input.
+    fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: USAGE }
+    }
+
+    /// The same, for an error with sources.
+    fn bad_input(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::usage(chain(error))
+    }
+
+    /// Something of ours broke.
+    fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self { message: chain(error), code: Verdict::Invalid.exit_code() }
+    }
+}
+
+/// An error and its sources in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The command's main function.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut registry = JobRegistry::default();
+    crate::jobs::register(&mut registry);
+    if let Some(code) = stormproof::role::dispatch(&registry) {
+        return code;
+    }
+    // clap prints and exits by itself, with code 2 for bad usage.
+    let arguments = Arguments::parse_from(proxy::with_two_dashes(std::env::args_os()));
+    match execute(arguments.command) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("stormproof: {error}");
+            ExitCode::from(error.code)
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<u8, CommandError> {
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Up(arguments) => up::up(&arguments),
+        Command::Submit(arguments) => submit::submit(&arguments),
+        Command::Jobs(arguments) => jobs::jobs(&arguments),
+        Command::Cancel(arguments) => jobs::cancel(&arguments),
+        Command::Proxy(arguments) => proxy::proxy(&arguments),
+        Command::S3(arguments) => s3::s3(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
+    }
+}
+
+/// A runtime for one command.
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| CommandError::internal(&error))
+}
+
+/// Completes at SIGINT or SIGTERM.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers the signals end us at once, and the guardian tidies up.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

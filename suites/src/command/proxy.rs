@@ -1,0 +1,116 @@
+//! `stormproof proxy`: Toxiproxy's flags, Toxiproxy's API.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use stormproof::chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
+
+use super::{CommandError, interrupted, runtime};
+
+/// Flags that Toxiproxy's users write with one dash.
+const ONE_DASH: [&str; 5] = ["-host", "-port", "-config", "-seed", "-version"];
+
+/// Arguments of `stormproof proxy`. Toxiproxy's own flags may be written with one dash or two.
+#[derive(Debug, Args)]
+pub(super) struct ProxyArguments {
+    /// Host that the API listens on
+    #[arg(long, default_value = "localhost")]
+    host: String,
+    /// Port that the API listens on; 0 takes any
+    #[arg(long, default_value_t = 8474)]
+    port: u16,
+    /// JSON file of proxies to create, as for `/populate`; toxics in it are honoured
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Start even if the file is bad, as Toxiproxy does
+    #[arg(long)]
+    lenient: bool,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print the endpoint as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes Toxiproxy's single-dash flags with two dashes, for the `proxy` command only.
+pub(super) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_proxy = false;
+    arguments
+        .enumerate()
+        .map(|(position, argument)| {
+            let Some(text) = argument.to_str() else { return argument };
+            is_proxy |= position == 1 && text == "proxy";
+            let flag = text.split('=').next().unwrap_or_default();
+            if is_proxy && ONE_DASH.contains(&flag) { OsString::from(format!("-{text}")) } else { argument }
+        })
+        .collect()
+}
+
+/// Serves until interrupted.
+pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
+    let proxies_json = match &arguments.config {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| CommandError::usage(format!("cannot read {}: {error}", path.display())))?,
+        ),
+        None => None,
+    };
+    let config = ServerConfig {
+        listen: address(&arguments.host, arguments.port)?.to_string(),
+        seed: arguments.seed,
+        proxies_json,
+        lenient: arguments.lenient,
+        ..ServerConfig::default()
+    };
+    runtime()?.block_on(async {
+        let stop = interrupted();
+        let server = ToxiproxyServer::start(config).await.map_err(|error| CommandError::bad_input(&error))?;
+        let api = format!("http://{}", server.api_address());
+        if arguments.json {
+            println!("{}", json!({ "proxy-api": api }));
+        } else {
+            println!("proxy API {api}");
+        }
+        stop.await;
+        server.shutdown().await;
+        Ok(0)
+    })
+}
+
+fn address(host: &str, port: u16) -> Result<SocketAddr, CommandError> {
+    let unknown = |reason: String| CommandError::usage(format!("cannot listen on {host}:{port}: {reason}"));
+    let mut found = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    // `localhost` may come out as ::1 first; Toxiproxy's clients expect 127.0.0.1.
+    let all: Vec<SocketAddr> = found.by_ref().collect();
+    let chosen = all.iter().find(|address| address.is_ipv4()).or(all.first());
+    chosen.copied().ok_or_else(|| unknown("the name has no address".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(line: &str) -> String {
+        let arguments = line.split(' ').map(OsString::from);
+        let changed = with_two_dashes(arguments);
+        changed.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn toxiproxys_flags_may_have_one_dash() {
+        assert_eq!(
+            changed("stormproof proxy -host 0.0.0.0 -port=8475 --seed 3"),
+            "stormproof proxy --host 0.0.0.0 --port=8475 --seed 3"
+        );
+    }
+
+    #[test]
+    fn other_commands_keep_theirs() {
+        assert_eq!(changed("stormproof submit proxy -p port=1"), "stormproof submit proxy -p port=1");
+        assert_eq!(changed("stormproof run -port"), "stormproof run -port");
+    }
+}

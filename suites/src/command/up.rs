@@ -1,0 +1,91 @@
+//! `stormproof up`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use stormproof::plan::ClusterShape;
+use stormproof::target::bundled::{BundledCluster, BundledConfig};
+
+use super::{CommandError, interrupted, runtime, settings};
+
+/// Arguments of `stormproof up`.
+#[derive(Debug, Args)]
+pub(super) struct UpArguments {
+    /// Number of executors
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
+    executors: u32,
+    /// Slots of each executor
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    slots: u32,
+    /// Coordinators that wait to take over
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=8))]
+    standbys: u32,
+    /// Address of the first coordinator's REST API; port 0 takes any
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDR")]
+    rest: SocketAddr,
+    /// Folder of the HA store, kept after the end [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    ha: Option<PathBuf>,
+    /// Folder for logs and the fault journal [default: stormproof-up]
+    #[arg(long, value_name = "DIR", default_value = "stormproof-up")]
+    logs: PathBuf,
+    /// Cluster configuration, by Flink's keys
+    #[arg(short = 'D', value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Print the endpoints as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Starts a cluster and stays until interrupted.
+pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
+    let settings = settings::pairs("-D", &arguments.settings)?;
+    let shape =
+        ClusterShape { executors: arguments.executors, slots: arguments.slots, standbys: arguments.standbys, settings };
+    let config = BundledConfig {
+        shape,
+        run_dir: arguments.logs.clone(),
+        rest: Some(arguments.rest),
+        ha_dir: arguments.ha.clone(),
+        seed: 0,
+    };
+    runtime()?.block_on(async {
+        // Before anything starts: a signal during the start must not be lost.
+        let stop = interrupted();
+        tokio::pin!(stop);
+        let cluster = tokio::select! {
+            started = BundledCluster::start(config) => started.map_err(|error| CommandError::bad_input(&error))?,
+            () = &mut stop => return Ok(0),
+        };
+        announce(&cluster, arguments.json);
+        stop.await;
+        cluster.shutdown().await.map_err(|error| CommandError::internal(&error))?;
+        Ok(0)
+    })
+}
+
+fn announce(cluster: &BundledCluster, json: bool) {
+    let link = cluster.store_link();
+    if json {
+        let ready = json!({
+            "rest": cluster.rest_addresses(),
+            "store": cluster.store_endpoint(),
+            "store-through-proxy": format!("http://{}", link.address),
+            "proxy-api": link.api,
+            "processes": cluster.processes().iter().map(|(name, process)| (name.clone(), process.pid)).collect::<std::collections::BTreeMap<_, _>>(),
+            "ready-ms": cluster.timings().ready.as_millis(),
+        });
+        println!("{ready}");
+    } else {
+        println!(
+            "ready after {} ms: REST {}; store {} (through proxy: http://{}); proxy API {}",
+            cluster.timings().ready.as_millis(),
+            cluster.rest_addresses().join(" "),
+            cluster.store_endpoint(),
+            link.address,
+            link.api,
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! The shipped suites: what must hold, on any engine, when these things break.
+
+mod batch;
+mod check;
+mod stream;
+
+use std::path::{Path, PathBuf};
+
+use stormproof::plan::Plan;
+
+/// All headline suites, in order. `input` is the folder of text that the batch job counts.
+#[must_use]
+pub fn headline(input: &Path) -> Vec<Plan> {
+    let mut plans = batch::plans(input);
+    plans.extend(stream::plans());
+    plans
+}
+
+/// What the batch job counts when nothing else is asked for: the sources of this workspace if they are still where
+/// this binary was built, else the current folder.
+#[must_use]
+pub fn default_input() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
+    workspace.filter(|folder| folder.is_dir()).unwrap_or_else(|| PathBuf::from("."))
+}
