@@ -137,10 +137,22 @@ async fn the_cluster_is_read() {
 
 #[tokio::test]
 async fn the_bundled_coordinators_extras_are_read() {
-    let body = r#"{"taskmanagers":[{"id":"executor-1","stormproof":{"pid":4242,"partitions":3}}]}"#;
-    let (_server, client) = serving(&[("GET /taskmanagers", (200, body.into()))]).await;
+    let executors = r#"{"taskmanagers":[{"id":"executor-1","stormproof":{"pid":4242,"partitions":3}}]}"#;
+    let vertex = r#"{"subtasks":[{"attempt":1,"taskmanager-id":"(unassigned)","stormproof":{"failure":"boom"}}]}"#;
+    let job = r#"{"vertices":[{"id":"a","name":"read"},{"id":"b","name":"count"}],"plan":{"nodes":[{"id":"b","inputs":
+        [{"id":"a","num":0,"exchange":"blocking","ship_strategy":"HASH","stormproof":{"data-set":2}}]}]}}"#;
+    let (_server, client) = serving(&[
+        ("GET /taskmanagers", (200, executors.into())),
+        ("GET /jobs/j/vertices/v", (200, vertex.into())),
+        ("GET /jobs/j", (200, job.into())),
+    ])
+    .await;
     let extra = client.taskmanagers().await.unwrap().taskmanagers.remove(0).stormproof.unwrap();
     assert_eq!((extra.pid, extra.partitions), (Some(4242), Some(3)));
+    let attempt = client.vertex("j", "v").await.unwrap().subtasks.remove(0);
+    assert_eq!(attempt.executor(), None);
+    assert_eq!(attempt.stormproof.unwrap().failure.as_deref(), Some("boom"));
+    assert_eq!(client.job("j").await.unwrap().observed_plan().edges[0].data_set, Some(2));
 }
 
 #[tokio::test]

@@ -107,6 +107,7 @@ async fn values_come_from_the_snapshot() {
     let (_, plan) = running.get("/jobs/JOB/plan").await;
     let input = &plan["plan"]["nodes"][1]["inputs"][0];
     assert_eq!((&input["exchange"], &input["ship_strategy"]), (&json!("pipelined_bounded"), &json!("HASH")));
+    assert_eq!(input["stormproof"]["data-set"], json!(0));
     let (_, config) = running.get("/jobs/JOB/config").await;
     let text = "Restart with fixed delay (";
     assert!(config["execution-config"]["restart-strategy"].as_str().unwrap().starts_with(text), "{config}");

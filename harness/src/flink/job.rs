@@ -162,6 +162,7 @@ pub struct PlanInput {
 
 /// The bundled coordinator's remarks on an edge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct StormproofInput {
     /// Number of the data set among the producer's.
     #[serde(default)]
@@ -266,6 +267,17 @@ pub struct Attempt {
     /// Counters.
     #[serde(default)]
     pub metrics: IoMetrics,
+    /// What only the bundled coordinator tells.
+    #[serde(default)]
+    pub stormproof: Option<StormproofAttempt>,
+}
+
+/// The bundled coordinator's remarks on an attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct StormproofAttempt {
+    /// Why it failed.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 impl Attempt {

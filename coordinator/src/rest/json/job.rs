@@ -62,7 +62,7 @@ pub(in crate::rest) fn details(job: &JobSnapshot, now: Millis) -> Value {
     })
 }
 
-/// `/jobs/:id/plan`.
+/// `/jobs/:id/plan`. Under `stormproof` of an input: which of the producer's data sets it reads.
 pub(in crate::rest) fn plan(job: &JobSnapshot) -> Value {
     json!({ "plan": plan_body(job) })
 }
@@ -81,12 +81,16 @@ fn plan_body(job: &JobSnapshot) -> Value {
         node.insert("operator_strategy".into(), json!(""));
         node.insert("description".into(), json!(format!("{}<br/>", vertex.name)));
         node.insert("optimizer_properties".into(), json!({}));
-        let inputs = job.edges.iter().filter(|edge| edge.to == position).enumerate().map(|(number, edge)| {
+        let into = job.edges.iter().enumerate().filter(|(_, edge)| edge.to == position).enumerate();
+        let inputs = into.map(|(number, (at, edge))| {
+            // Each edge has a data set of its own, numbered in the order the producer's edges were connected.
+            let data_set = job.edges[..at].iter().filter(|earlier| earlier.from == edge.from).count();
             json!({
                 "id": job.vertices[edge.from].id,
                 "num": number,
                 "exchange": edge.partition_type.exchange_name(),
                 "ship_strategy": edge.ship.rest_name(),
+                "stormproof": { "data-set": data_set },
             })
         });
         let inputs: Vec<Value> = inputs.collect();
