@@ -3,7 +3,7 @@
 use super::JobCore;
 use super::checkpointing::{Checkpointing, Phase};
 use super::failure::Failure;
-use super::pending::Storing;
+use super::pending::{Storing, is_file};
 use super::spec::RestoredCheckpoint;
 use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::event::{JobCommand, StoreFailure, StoredCheckpoint};
@@ -68,8 +68,10 @@ impl JobCore {
     }
 
     /// FLINK-22494: what may have been written is not touched.
-    fn keep_or_discard(&mut self, checkpoint: CompletedCheckpoint, maybe_written: bool) {
+    fn keep_or_discard(&mut self, mut checkpoint: CompletedCheckpoint, maybe_written: bool) {
         if maybe_written {
+            // Only to know its files: what was inline is not kept in memory, however often this happens.
+            checkpoint.tasks.retain(|(_, state)| is_file(state));
             if let Some(checkpoints) = &mut self.checkpoints {
                 checkpoints.unsure.insert(checkpoint.id, checkpoint);
             }
@@ -159,7 +161,6 @@ impl JobCore {
 
 /// The checkpoint without the state that another one carries on: deleting it deletes only its own.
 fn without_needed(checkpoints: &Checkpointing, mut checkpoint: CompletedCheckpoint) -> CompletedCheckpoint {
-    let is_file = |state: &_| matches!(state, crate::core::checkpoint::TaskSnapshotHandle::File { .. });
     checkpoint.tasks.retain(|(_, state)| !is_file(state) || !checkpoints.needs(state));
     checkpoint
 }

@@ -81,6 +81,16 @@ enum Timer {
 ///
 /// Feed it every event in order through [`JobCore::handle`] and execute the commands it returns, in order. Time may
 /// not run backwards: an earlier `now` counts as the latest one seen.
+///
+/// What the caller owes it:
+///
+/// - A slot that was granted is told ([`JobEvent::SlotsAllocated`]) before the loss of its executor
+///   ([`JobEvent::ExecutorLost`]) is.
+/// - After [`JobCommand::CancelSlotRequest`] the slots of that request are the resource manager's again, also if the
+///   grant is on its way: a late [`JobEvent::SlotsAllocated`] is ignored here and returns nothing.
+/// - A deployment that cannot be delivered comes back as a failed [`JobEvent::TaskUpdate`], unless the loss of the
+///   executor is told anyway.
+/// - Every [`JobCommand::StoreCheckpoint`] and [`JobCommand::AllocateCheckpointId`] is answered in the end.
 #[derive(Debug)]
 pub struct JobCore {
     id: JobId,

@@ -44,8 +44,12 @@ impl Pending {
 }
 
 /// The handles that name an object of the store.
-pub(super) fn files<'a>(handles: impl IntoIterator<Item = &'a TaskSnapshotHandle>) -> Vec<TaskSnapshotHandle> {
-    handles.into_iter().filter(|handle| matches!(handle, TaskSnapshotHandle::File { .. })).cloned().collect()
+fn files<'a>(handles: impl IntoIterator<Item = &'a TaskSnapshotHandle>) -> Vec<TaskSnapshotHandle> {
+    handles.into_iter().filter(|handle| is_file(handle)).cloned().collect()
+}
+
+pub(super) fn is_file(handle: &TaskSnapshotHandle) -> bool {
+    matches!(handle, TaskSnapshotHandle::File { .. })
 }
 
 impl Checkpointing {
@@ -98,7 +102,8 @@ impl JobCore {
     /// needs stays.
     pub(super) fn discard_unused(&mut self, states: &[TaskSnapshotHandle]) {
         let Some(checkpoints) = &self.checkpoints else { return };
-        let unused = files(states.iter().filter(|state| !checkpoints.needs(state)));
+        let mut unused = files(states);
+        unused.retain(|state| !checkpoints.needs(state));
         if !unused.is_empty() {
             self.out.push(JobCommand::DiscardState(unused));
         }

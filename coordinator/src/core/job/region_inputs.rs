@@ -104,13 +104,14 @@ impl JobCore {
                     .all(ready)
     }
 
-    /// A producer has finished but its restart is decided: what it made is about to be deleted. The region is looked
-    /// at again when that producer has made it once more.
-    pub(super) fn input_will_be_produced_again(&self, region: RegionIndex) -> bool {
-        !self.restarts.is_idle()
-            && (self.schedule.inputs.inputs[region.0 as usize].iter())
-                .flat_map(|input| self.topology.group_producers(input.group))
-                .any(|producer| self.restarts.is_waiting(producer))
+    /// Groups of which a producer has finished but will restart: what it made is about to be deleted.
+    pub(super) fn groups_produced_again(&self) -> BTreeSet<GroupIndex> {
+        self.restarts.waiting().flat_map(|task| self.topology.produced_groups(task)).collect()
+    }
+
+    /// The region reads one of these groups. It is looked at again when the data has been made once more.
+    pub(super) fn reads_any(&self, region: RegionIndex, groups: &BTreeSet<GroupIndex>) -> bool {
+        self.schedule.inputs.inputs[region.0 as usize].iter().any(|input| groups.contains(&input.group))
     }
 
     /// Keeps the count of undeployed producers in step with a state change of `task`, and notes the regions that may

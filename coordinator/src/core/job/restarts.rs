@@ -38,13 +38,9 @@ impl Restarts {
         Self { strategy: RestartStrategy::new(config), count: 0, pending: BTreeMap::new(), waiting: BTreeSet::new() }
     }
 
-    /// True if a restart of this task is decided and has not happened: its data will be produced again.
-    pub(super) fn is_waiting(&self, task: TaskIndex) -> bool {
-        self.waiting.contains(&task)
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty()
+    /// Tasks whose restart is decided and has not happened.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = TaskIndex> {
+        self.waiting.iter().copied()
     }
 }
 
@@ -123,7 +119,7 @@ impl JobCore {
         for task in tasks {
             self.restarts.waiting.remove(task);
         }
-        if self.restarts.is_idle() && self.status == JobStatus::Restarting {
+        if self.restarts.waiting.is_empty() && self.status == JobStatus::Restarting {
             self.set_status(JobStatus::Running);
         }
         if is_global {

@@ -57,10 +57,12 @@ impl JobCore {
     /// Schedules the candidates that can start, upstream first.
     pub(super) fn schedule_candidates(&mut self) {
         let candidates = std::mem::take(&mut self.schedule.candidates);
-        if !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
+        if candidates.is_empty() || !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
             return;
         }
-        let mut ready: Vec<RegionIndex> = candidates.into_iter().filter(|&region| self.can_schedule(region)).collect();
+        let again = self.groups_produced_again();
+        let is_ready = |&region: &RegionIndex| self.can_schedule(region) && !self.reads_any(region, &again);
+        let mut ready: Vec<RegionIndex> = candidates.into_iter().filter(is_ready).collect();
         ready.sort_by_key(|&region| self.regions.tasks(region).first().copied());
         for region in ready {
             self.schedule_region(region);
@@ -72,7 +74,6 @@ impl JobCore {
         !self.schedule.scheduled[region.0 as usize]
             && self.regions.tasks(region).iter().all(|&task| self.state(task) == ExecutionState::Created)
             && self.is_consumable(region)
-            && !self.input_will_be_produced_again(region)
     }
 
     fn schedule_region(&mut self, region: RegionIndex) {

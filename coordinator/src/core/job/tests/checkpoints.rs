@@ -233,6 +233,7 @@ fn a_second_acknowledgement_deletes_nothing_that_is_needed() {
     world.log();
     world.send(ack.clone());
     assert_eq!(world.log(), []);
+    assert_eq!(stats(&world).history[0].num_acknowledged, 1);
     world.acknowledge_all(1);
     assert_eq!(counts(&world).2, 1);
     world.log();

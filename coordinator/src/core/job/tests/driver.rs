@@ -112,7 +112,7 @@ impl World {
     /// An answer reaches the job, if what it speaks of still exists.
     pub(super) fn deliver(&mut self, event: JobEvent) {
         if let JobEvent::TaskUpdate { attempt, update: TaskUpdate::Canceled, .. } = &event
-            && self.runs.remove(attempt).is_none()
+            && !self.clean_up(*attempt)
         {
             return;
         }
@@ -122,12 +122,20 @@ impl World {
     fn answer(&mut self, at_once: bool, event: JobEvent) {
         if at_once {
             if let JobEvent::TaskUpdate { attempt, update: TaskUpdate::Canceled, .. } = &event {
-                self.runs.remove(attempt);
+                self.clean_up(*attempt);
             }
             self.inbox.push_back(event);
         } else {
             self.unanswered.push_back(event);
         }
+    }
+
+    /// An executor cleans up after what did not finish. False if nothing of it ran.
+    fn clean_up(&mut self, attempt: AttemptId) -> bool {
+        let Some(run) = self.runs.remove(&attempt) else { return false };
+        let own = |it: &ResultPartitionId| (it.partition.producer, it.attempt) == (attempt.task, attempt.attempt);
+        self.stored.retain(|(on, partition)| *on != run.executor || !own(partition));
+        true
     }
 
     fn grant(&mut self, grants: Vec<Grant>) {
@@ -270,15 +278,10 @@ impl World {
     }
 
     pub(super) fn update(&mut self, attempt: AttemptId, update: TaskUpdate) {
-        if matches!(update, TaskUpdate::Finished | TaskUpdate::Canceled | TaskUpdate::Failed(_))
-            && let Some(run) = self.runs.remove(&attempt)
-            && update != TaskUpdate::Finished
-        {
-            // An executor cleans up after what did not finish.
-            self.stored.retain(|(on, partition)| {
-                *on != run.executor
-                    || (partition.partition.producer, partition.attempt) != (attempt.task, attempt.attempt)
-            });
+        match update {
+            TaskUpdate::Finished => _ = self.runs.remove(&attempt),
+            TaskUpdate::Canceled | TaskUpdate::Failed(_) => _ = self.clean_up(attempt),
+            TaskUpdate::Initializing | TaskUpdate::Running => {}
         }
         self.send(JobEvent::TaskUpdate { attempt, update, metrics: TaskMetrics::default() });
     }

@@ -175,6 +175,24 @@ fn a_finished_producer_in_a_restart_set_gives_up_its_pipelined_results_at_once()
     assert_eq!(world.states(), ["a0#1 DEPLOYING", "a1#0 RUNNING", "b0#1 DEPLOYING", "b1#0 RUNNING"]);
 }
 
+// P167, P170
+#[test]
+fn a_consumer_that_runs_again_keeps_its_input_from_being_released() {
+    let job =
+        graph(Batch, &[("a", 1), ("b", 2), ("c", 2)], &[("a", "b", Hash, Blocking), ("b", "c", Forward, Blocking)]);
+    let mut world = World::start(spec(job, restarting(0)), &[3]);
+    world.finish("a", 0);
+    world.finish("b", 0);
+    world.fail_with("c", 0, FailureKind::PartitionNotFound(partition("b", 0)));
+    world.pass(0);
+    world.finish("b", 1);
+    assert_eq!(world.states()[1..3], ["b0#1 DEPLOYING", "b1#0 FINISHED"]);
+    let is_kept = |world: &World| world.stored.iter().any(|(_, it)| *it == partition("a", 0));
+    assert!(is_kept(&world), "b0 reads it again");
+    world.finish("b", 0);
+    assert!(!is_kept(&world));
+}
+
 // P163
 #[test]
 fn an_attempt_that_ended_by_itself_is_only_forgotten() {
