@@ -259,15 +259,19 @@ mod tests {
 
     #[test]
     fn what_is_seen_after_the_injection_does_not_blur_the_picture() {
-        let mut story = word_count();
-        story.injected("kill");
-        // The engine is quicker than the confirmation.
-        story.record(RecordKind::ExecutorLost { executor: "executor-2".into() });
-        restart(&mut story, &[("read", 1), ("count", 0), ("count", 1)]);
-        story.effective("kill", Losses { executors: vec!["executor-2".into()], ..Losses::default() });
-        let judgement = verdict(&story);
-        assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
-        assert_eq!(judgement.evidence.iter().filter(|line| line.ends_with(':')).count(), 1, "one incident");
+        for engine_says_so in [true, false] {
+            let mut story = word_count();
+            story.injected("kill");
+            // The engine is quicker than the confirmation.
+            if engine_says_so {
+                story.record(RecordKind::ExecutorLost { executor: "executor-2".into() });
+            }
+            restart(&mut story, &[("read", 1), ("count", 0), ("count", 1)]);
+            story.effective("kill", Losses { executors: vec!["executor-2".into()], ..Losses::default() });
+            let judgement = verdict(&story);
+            assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
+            assert_eq!(judgement.evidence.iter().filter(|line| line.ends_with(':')).count(), 1, "one incident");
+        }
     }
 
     #[test]
