@@ -36,6 +36,8 @@ pub enum Trigger {
         /// How many.
         count: u64,
     },
+    /// The fault of this name was put in place; it need not act yet.
+    FaultInjected(String),
     /// The fault of this name is seen to act.
     FaultEffective(String),
     /// The fault of this name was healed, and a probe confirmed it.
@@ -64,6 +66,11 @@ impl Trigger {
         Self::Vertex { vertex: vertex.into(), subtasks: vec![subtask], state: state.into() }
     }
 
+    /// The fault of this name was put in place.
+    pub fn fault_injected(fault: impl Into<String>) -> Self {
+        Self::FaultInjected(fault.into())
+    }
+
     /// The fault of this name is seen to act.
     pub fn fault_effective(fault: impl Into<String>) -> Self {
         Self::FaultEffective(fault.into())
@@ -78,7 +85,8 @@ impl Trigger {
     #[must_use]
     pub fn faults(&self) -> Vec<&str> {
         match self {
-            Self::FaultEffective(fault)
+            Self::FaultInjected(fault)
+            | Self::FaultEffective(fault)
             | Self::FaultHealed(fault)
             | Self::ProbesSince { fault, .. }
             | Self::CheckpointsSinceHealed { fault, .. } => vec![fault],
@@ -101,6 +109,7 @@ impl Trigger {
             Self::CheckpointsSinceHealed { fault, count } => {
                 facts.checkpoints_when_healed.get(fault).is_some_and(|then| facts.checkpoints >= then + count)
             }
+            Self::FaultInjected(fault) => facts.injected.contains(fault),
             Self::FaultEffective(fault) => facts.effective.contains(fault),
             Self::FaultHealed(fault) => facts.checkpoints_when_healed.contains_key(fault),
             Self::ProbesSince { fault, count } => {
@@ -128,6 +137,7 @@ impl fmt::Display for Trigger {
             Self::CheckpointsSinceHealed { fault, count } => {
                 write!(f, "{count} checkpoints after `{fault}` was healed")
             }
+            Self::FaultInjected(fault) => write!(f, "when `{fault}` is in place"),
             Self::FaultEffective(fault) => write!(f, "when `{fault}` acts"),
             Self::FaultHealed(fault) => write!(f, "when `{fault}` is healed"),
             Self::ProbesSince { fault, count } => write!(f, "{count} answered probes after `{fault}` acts"),
@@ -153,6 +163,7 @@ pub struct Facts {
     restarts: u64,
     checkpoints: u64,
     probes: u64,
+    injected: BTreeSet<String>,
     effective: BTreeSet<String>,
     checkpoints_when_healed: BTreeMap<String, u64>,
     probes_when_effective: BTreeMap<String, u64>,
@@ -175,6 +186,9 @@ impl Facts {
             }
             RecordKind::Checkpoint { event: CheckpointEvent::Completed { .. }, .. } => self.checkpoints += 1,
             RecordKind::Probe { answer: crate::timeline::ProbeAnswer::Answered { .. }, .. } => self.probes += 1,
+            RecordKind::Fault { fault, event: FaultEvent::Injected } => {
+                self.injected.insert(fault.clone());
+            }
             RecordKind::Fault { fault, event: FaultEvent::Effective { .. } } => {
                 self.effective.insert(fault.clone());
                 self.probes_when_effective.insert(fault.clone(), self.probes);

@@ -7,7 +7,7 @@ use stormproof::plan::{FAULTS_PLACEHOLDER, FaultSpec, OUTPUT_PLACEHOLDER, Plan, 
 use stormproof::timeline::{Mark, Window};
 
 use super::check;
-use crate::jobs::stream::{NAME, Shape};
+use crate::jobs::stream::{NAME, PARALLELISM, Shape};
 
 /// Most milliseconds without any answer of the control plane; a loaded machine included.
 const MAX_GAP_MS: u64 = 2_000;
@@ -43,6 +43,12 @@ fn recovers(plan: Plan) -> Plan {
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
+/// Keeps the sources of a region from their end, so that a fault meets a job that is at work.
+fn held(plan: Plan, source: &str, until: Trigger) -> Plan {
+    let hold = FaultSpec::HoldUserCode { vertex: source.to_owned(), subtasks: (0..PARALLELISM).collect() };
+    plan.fault_until("hold", hold, Trigger::BeforeSubmission, until)
+}
+
 /// Records that are not in a checkpoint yet are at stake only once there is a checkpoint.
 fn checkpointed() -> Trigger {
     Trigger::All(vec![Trigger::AllTasksRunning, Trigger::CheckpointsCompleted(2)])
@@ -56,35 +62,31 @@ fn control() -> Plan {
 
 fn user_failure() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 1 };
-    recovers(
-        plan("user_failure", "User code of square[1] fails: its region of three tasks restarts, the other two run on.")
-            .fault("fail", fail, checkpointed()),
-    )
+    let plan =
+        plan("user_failure", "User code of square[1] fails: its region of three tasks restarts, the other two run on.");
+    recovers(held(plan, "numbers", Trigger::fault_injected("fail")).fault("fail", fail, checkpointed()))
 }
 
 fn executor_killed() -> Plan {
     let kill = FaultSpec::KillExecutorOf { vertex: "tally".into(), subtask: 0 };
-    recovers(
-        plan(
-            "executor_killed",
-            "The executor of tally[0] is killed: every region that had a task there restarts from the last checkpoint, and no other.",
-        )
-        .fault("kill", kill, checkpointed()),
-    )
+    let plan = plan(
+        "executor_killed",
+        "The executor of tally[0] is killed: every region that had a task there restarts from the last checkpoint, and no other.",
+    );
+    recovers(held(plan, "events", Trigger::fault_effective("kill")).fault("kill", kill, checkpointed()))
 }
 
 fn failover_without_store() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 0 };
+    let plan = plan(
+        "failover_without_store",
+        "User code fails while the checkpoint store is a black hole: the region restarts from memory, without one read of checkpoint metadata.",
+    );
+    let recovered = Trigger::All(vec![Trigger::fault_effective("fail"), Trigger::Recovered]);
     recovers(
-        plan(
-            "failover_without_store",
-            "User code fails while the checkpoint store is a black hole: the region restarts from memory, without one read of checkpoint metadata.",
-        )
-        .fault_until("blackhole", FaultSpec::BlackholeStore, checkpointed(), Trigger::All(vec![
-            Trigger::fault_effective("fail"),
-            Trigger::Recovered,
-        ]))
-        .fault("fail", fail, Trigger::fault_effective("blackhole")),
+        held(plan, "numbers", Trigger::fault_injected("fail"))
+            .fault_until("blackhole", FaultSpec::BlackholeStore, checkpointed(), recovered)
+            .fault("fail", fail, Trigger::fault_effective("blackhole")),
     )
     .expect(Expectation::StoreTraffic(StoreTraffic {
         op: Some("GetObject".to_owned()),
@@ -102,25 +104,26 @@ fn recovery_blocked() -> Plan {
     ]);
     let after_kill =
         Window { from: Mark::FaultEffective("kill".to_owned()), to: Mark::FaultHealed("blackhole".to_owned()) };
-    plan(
+    let plan = plan(
         "recovery_blocked",
         "The coordinator is killed while the checkpoint store is a black hole: the standby answers every call and says INITIALIZING until the store is back, then the job goes on from its newest checkpoint (FLINK-22483).",
-    )
-    .standbys(1)
-    .fault_until("blackhole", FaultSpec::BlackholeStore, checkpointed(), initializing)
-    .fault("kill", FaultSpec::KillCoordinator, Trigger::fault_effective("blackhole"))
-    .expect(Expectation::Responsive(Responsive {
-        window: after_kill,
-        max_gap_ms: Some(MAX_GAP_MS),
-        allow_unanswered: true,
-        must_see: vec!["INITIALIZING".to_owned()],
-        ..Responsive::default()
-    }))
-    .expect(Expectation::StoreTraffic(StoreTraffic {
-        op: Some("GetObject".to_owned()),
-        key_contains: "_metadata".to_owned(),
-        window: Window { from: Mark::FaultHealed("blackhole".to_owned()), to: Mark::End },
-        min: 1,
-        max: None,
-    }))
+    );
+    held(plan, "numbers", Trigger::fault_effective("kill"))
+        .standbys(1)
+        .fault_until("blackhole", FaultSpec::BlackholeStore, checkpointed(), initializing)
+        .fault("kill", FaultSpec::KillCoordinator, Trigger::fault_effective("blackhole"))
+        .expect(Expectation::Responsive(Responsive {
+            window: after_kill,
+            max_gap_ms: Some(MAX_GAP_MS),
+            allow_unanswered: true,
+            must_see: vec!["INITIALIZING".to_owned()],
+            ..Responsive::default()
+        }))
+        .expect(Expectation::StoreTraffic(StoreTraffic {
+            op: Some("GetObject".to_owned()),
+            key_contains: "_metadata".to_owned(),
+            window: Window { from: Mark::FaultHealed("blackhole".to_owned()), to: Mark::End },
+            min: 1,
+            max: None,
+        }))
 }
