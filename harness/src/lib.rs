@@ -9,9 +9,16 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`main()`], [`App`] | the main function of a test binary with `harness = false` |
+//! | [`prelude`], [`job`] | what suites and test jobs are written with |
+//! | [`plan`] | what is to be run, broken and expected: data, the same for every target |
+//! | [`target`] | clusters that can be tested |
+//! | [`role`] | what a process of the user's own binary becomes instead of running tests |
+//! | [`run`] | runs a plan on a target and writes everything down |
+//! | [`observe`] | watches a job through REST |
 //! | [`flink`] | client of Flink's REST API, 1.13 to 2.3; the bundled coordinator speaks it too |
-//! | [`timeline`] | the append-only record of a run, its file form, and the questions oracles ask of it |
 //! | [`probe`] | open-loop probes of the control plane |
+//! | [`timeline`] | the append-only record of a run, its file form, and the questions oracles ask of it |
 //! | [`oracle`] | judgements over a timeline |
 //! | [`report`] | run folders, `report.md`, `summary.json`, JUnit |
 //! | [`args`] | the command line of a test binary: libtest's flags, nextest's contract |
@@ -19,6 +26,7 @@
 //!
 //! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
 //! again, and every target shares every oracle.
+
 pub mod args;
 pub mod flink;
 pub mod job;
