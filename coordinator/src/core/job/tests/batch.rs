@@ -229,11 +229,17 @@ fn slots_that_come_for_a_withdrawn_request_change_nothing() {
     assert_eq!(world.states()[..2], ["a0#0 FAILED", "a1#0 CANCELED"]);
     let JobEvent::SlotsAllocated { request, .. } = late[1] else { panic!("{late:?}") };
     assert!(world.log().contains(&JobCommand::CancelSlotRequest(request)));
-    for event in late {
+    for event in late.clone() {
         world.deliver(event);
     }
     assert_eq!(world.log(), [], "who cancels a request returns its slots");
     assert_eq!(world.states()[..2], ["a0#0 FAILED", "a1#0 CANCELED"]);
+    // P084: nor does an old grant place the attempts that ask anew.
+    world.pass(5);
+    for event in late {
+        world.deliver(event);
+    }
+    assert_eq!(world.states()[..2], ["a0#1 SCHEDULED", "a1#1 SCHEDULED"]);
 }
 
 // P075, P098, P074

@@ -159,17 +159,7 @@ impl World {
             }
             JobCommand::FreeSlot(slot) => self.free(&slot),
             JobCommand::Deploy { executor, deployment } => self.deploy(executor, *deployment),
-            JobCommand::CancelTask { executor, attempt } => {
-                let run = self.runs.get_mut(&attempt).expect("only what runs is cancelled");
-                assert_eq!(run.executor, executor);
-                assert!(!run.is_cancelled, "{attempt:?} was cancelled twice");
-                run.is_cancelled = true;
-                let metrics = TaskMetrics::default();
-                self.answer(
-                    self.answers.cancels,
-                    JobEvent::TaskUpdate { attempt, update: TaskUpdate::Canceled, metrics },
-                );
-            }
+            JobCommand::CancelTask { executor, attempt } => self.cancel_task(&executor, attempt),
             JobCommand::ReleasePartitions { executor, partitions } => {
                 for partition in partitions {
                     self.stored.remove(&(executor.clone(), partition));
@@ -208,6 +198,15 @@ impl World {
                 self.ended = Some((status, discard));
             }
         }
+    }
+
+    fn cancel_task(&mut self, executor: &ExecutorId, attempt: AttemptId) {
+        let run = self.runs.get_mut(&attempt).expect("only what runs is cancelled");
+        assert_eq!(run.executor, *executor);
+        assert!(!run.is_cancelled, "{attempt:?} was cancelled twice");
+        run.is_cancelled = true;
+        let metrics = TaskMetrics::default();
+        self.answer(self.answers.cancels, JobEvent::TaskUpdate { attempt, update: TaskUpdate::Canceled, metrics });
     }
 
     fn free(&mut self, slot: &SlotId) {

@@ -16,7 +16,7 @@ use crate::core::topology::{LogicalGraph, TaskIndex, Topology};
 use crate::graph::JobKind::{Batch, Streaming};
 use crate::graph::ResultPartitionType::{self, Blocking, HybridFull, HybridSelective, Pipelined, PipelinedApproximate};
 use crate::graph::ShipStrategy::{Forward, Hash, Rescale};
-use crate::graph::{JobGraph, ResultPartitionId, TaskError};
+use crate::graph::{AttemptId, JobGraph, ResultPartitionId, TaskError};
 use crate::runtime::protocol::{FailureKind, TaskFailure, TaskUpdate};
 
 /// One thing that happens. Numbers pick among what there is.
@@ -146,17 +146,30 @@ impl Step {
             }
             Self::FireTimer(which) => world.fire(which),
             Self::Pass(ms) => world.pass(ms),
+            Self::EndOfData(_) | Self::Acknowledge(_) | Self::Decline(_) | Self::StoreFails(_) => {
+                self.take_of_checkpoints(world, &working);
+            }
+            Self::RequestSplit(which) => {
+                if let Some(attempt) = attempt(which).filter(|_| which % 3 == 0) {
+                    world.send(JobEvent::SplitRequested { attempt, request: u32::try_from(which).expect("small") });
+                }
+            }
+        }
+    }
+
+    fn take_of_checkpoints(&self, world: &mut World, working: &[AttemptId]) {
+        let attempt = |which: usize| pick(working, which);
+        let newest = world.picture().checkpoints.and_then(|it| it.history.first().map(|it| it.id));
+        match *self {
             Self::EndOfData(which) => {
                 attempt(which).into_iter().for_each(|attempt| world.send(JobEvent::EndOfData { attempt }))
             }
             Self::Acknowledge(which) => {
-                let newest = world.picture().checkpoints.and_then(|it| it.history.first().map(|it| it.id));
                 if let (Some(attempt), Some(checkpoint)) = (attempt(which), newest) {
                     world.send(JobEvent::CheckpointAck { attempt, checkpoint, state: state_of(attempt, checkpoint) });
                 }
             }
             Self::Decline(which) => {
-                let newest = world.picture().checkpoints.and_then(|it| it.history.first().map(|it| it.id));
                 if let (Some(attempt), Some(checkpoint)) = (attempt(which), newest) {
                     world.send(JobEvent::CheckpointDecline { attempt, checkpoint, reason: "no".into() });
                 }
@@ -169,11 +182,7 @@ impl Step {
                     *result = Err(StoreFailure { reason: "503".into(), maybe_written });
                 }
             }
-            Self::RequestSplit(which) => {
-                if let Some(attempt) = attempt(which).filter(|_| which % 3 == 0) {
-                    world.send(JobEvent::SplitRequested { attempt, request: u32::try_from(which).expect("small") });
-                }
-            }
+            _ => unreachable!("the other steps are no business of checkpoints"),
         }
     }
 }
