@@ -6,3 +6,12 @@ pub use crate::job::{
 };
 pub use crate::oracle::Expectation;
 pub use crate::plan::{FaultSpec, OutputFacts, Plan, Trigger};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_readme_shows_the_example_that_the_tests_run() {
+        let (readme, example) = (include_str!("../../README.md"), include_str!("../tests/first_suite.rs"));
+        assert!(readme.contains(example), "copy harness/tests/first_suite.rs into README.md");
+    }
+}

@@ -75,9 +75,10 @@ impl<'a> HeldFaults<'a> {
             Ok(resolved) => resolved,
             Err(error) => return self.broke(position, "find the victim of", &error),
         };
+        // Before it is done: the picture that a judgement starts from is the one before the fault.
+        self.record(position, FaultEvent::Injected);
         match Lease::inject(made, &mut self.journal).await {
             Ok(lease) => {
-                self.record(position, FaultEvent::Injected);
                 self.faults[position].1 = State::Held { lease: Box::new(lease), losses, effective: false };
                 self.observe(position).await;
             }

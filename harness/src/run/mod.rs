@@ -216,7 +216,8 @@ impl<'a> Runner<'a> {
             let _ = self.target.rest().cancel(job).await;
         }
         if let Err(error) = observer.look_back().await {
-            self.outcome(Verdict::Invalid, format!("the job could not be read at its end: {}", chain(&error)));
+            // A control plane that does not answer is what we are here to find.
+            self.outcome(Verdict::Fail, format!("the job could not be read at its end: {}", chain(&error)));
         }
         self.note_store_requests();
         self.note_output(output);

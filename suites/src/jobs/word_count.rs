@@ -38,7 +38,9 @@ pub fn graph(params: &Params) -> Result<JobGraph, JobGraphError> {
         .map_err(|error| JobGraphError::Refused(format!("cannot read input folder {}: {error}", input.display())))?;
     let mut job = JobGraph::builder(NAME, JobKind::Batch);
     let splits = Arc::new(move || splits(&input));
-    let read = job.split_source("read", parallelism, splits, |info| Ok(Box::new(Read { gate: Gate::of(info) })));
+    let read = job.split_source("read", parallelism, splits, |info| {
+        Ok(Box::new(Read { gate: Gate::of(info), counts: BTreeMap::new() }))
+    });
     let count = job
         .operator("count", parallelism, |info| Ok(Box::new(Count { gate: Gate::of(info), counts: BTreeMap::new() })));
     let write = job.operator("write", parallelism, move |info| Ok(Box::new(Write::new(info, &output))));
@@ -75,11 +77,9 @@ pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// How often each word of a text stands in it.
-pub fn counted(text: &str) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
+/// Adds the words of a text to the counts.
+pub fn add_words(counts: &mut BTreeMap<String, u64>, text: &str) {
     words(text).for_each(|word| *counts.entry(word).or_default() += 1);
-    counts
 }
 
 fn splits(input: &Path) -> Result<Vec<Split>, TaskError> {
@@ -93,21 +93,26 @@ fn splits(input: &Path) -> Result<Vec<Split>, TaskError> {
     Ok(files.into_iter().enumerate().map(split).collect())
 }
 
+/// Reads its splits and counts their words, so that a word travels once a task and not once an occurrence.
 struct Read {
     gate: Gate,
+    counts: BTreeMap<String, u64>,
 }
 
 impl Source for Read {
     fn poll(&mut self, context: &mut dyn TaskContext, out: &mut dyn Collector) -> Result<SourceStatus, TaskError> {
         self.gate.pass(context)?;
-        let Some(split) = context.next_split()? else { return Ok(SourceStatus::Finished) };
+        let Some(split) = context.next_split()? else {
+            for (word, count) in std::mem::take(&mut self.counts) {
+                out.emit(Record::new(word, count.to_string()))?;
+            }
+            return Ok(SourceStatus::Finished);
+        };
         let bytes = fs::read(&split.label)
             .map_err(|error| TaskError::from_error(&error).context(format!("could not read {}", split.label)))?;
-        // Not text: nothing to count.
-        let Ok(text) = String::from_utf8(bytes) else { return Ok(SourceStatus::More) };
-        // Combined here, so that a word travels once a file.
-        for (word, count) in counted(&text) {
-            out.emit(Record::new(word, count.to_string()))?;
+        // What is not text has no words.
+        if let Ok(text) = String::from_utf8(bytes) {
+            add_words(&mut self.counts, &text);
         }
         Ok(SourceStatus::More)
     }
