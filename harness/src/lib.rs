@@ -17,6 +17,7 @@
 //! | [`run`] | runs a plan on a target and writes everything down |
 //! | [`observe`] | watches a job through REST |
 //! | [`flink`] | client of Flink's REST API, 1.13 to 2.3; the bundled coordinator speaks it too |
+//! | [`explain`] | what restarts if this fails, and why |
 //! | [`probe`] | open-loop probes of the control plane |
 //! | [`timeline`] | the append-only record of a run, its file form, and the questions oracles ask of it |
 //! | [`oracle`] | judgements over a timeline |
@@ -28,6 +29,7 @@
 //! again, and every target shares every oracle.
 
 pub mod args;
+pub mod explain;
 pub mod flink;
 pub mod job;
 mod main_function;

@@ -42,7 +42,9 @@ impl ObservedGraph {
     /// # Errors
     /// If an exchange or a vertex is unknown.
     pub fn of(plan: &ObservedPlan) -> Result<Self, PlanError> {
-        let position = |name: &str| plan.vertices.iter().position(|vertex| vertex.name == name);
+        let positions: BTreeMap<&str, usize> =
+            plan.vertices.iter().enumerate().rev().map(|(at, vertex)| (vertex.name.as_str(), at)).collect();
+        let position = |name: &str| positions.get(name).copied();
         let mut edges = vec![];
         let mut sets: BTreeMap<usize, u32> = BTreeMap::new();
         for edge in &plan.edges {
@@ -55,7 +57,8 @@ impl ObservedGraph {
             let ends = position(&from).zip(position(&to)).ok_or(PlanError::Dangling { from, to })?;
             let next = sets.entry(ends.0).or_default();
             let data_set = edge.data_set.unwrap_or(*next);
-            *next = (*next).max(data_set + 1);
+            // Numbers may come from anywhere, and one above the highest is as good as any.
+            *next = (*next).max(data_set.saturating_add(1));
             let pointwise = matches!(edge.ship_strategy.to_ascii_uppercase().as_str(), "FORWARD" | "RESCALE");
             edges.push(Edge { from: ends.0, data_set, to: ends.1, exchange, pointwise });
         }

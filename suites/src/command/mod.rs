@@ -4,6 +4,7 @@
 //! 4 vacuous · 5 inconclusive · 6 precondition · 7 refused · 130 interrupted.
 
 mod doctor;
+mod explain;
 mod jobs;
 mod parity;
 mod progress;
@@ -46,6 +47,8 @@ enum Command {
     Jobs(jobs::JobsArguments),
     /// Cancel a job
     Cancel(jobs::CancelArguments),
+    /// What restarts if a task or an executor fails, and why
+    Explain(Box<explain::ExplainArguments>),
     /// Run the Toxiproxy-compatible proxy on its own
     Proxy(proxy::ProxyArguments),
     /// Run the S3 server on its own
@@ -112,6 +115,7 @@ fn execute(command: Command) -> Result<u8, CommandError> {
         Command::Submit(arguments) => submit::submit(&arguments),
         Command::Jobs(arguments) => jobs::jobs(&arguments),
         Command::Cancel(arguments) => jobs::cancel(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::S3(arguments) => s3::s3(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
