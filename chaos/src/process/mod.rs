@@ -1,6 +1,7 @@
 //! Processes we may hurt: found by pid *and* start time, so that a reused pid is never hit.
 
 mod identity;
+mod listen;
 mod tagged;
 
 pub use identity::{ProcessError, ProcessId};

@@ -15,6 +15,7 @@
 //! | `api` | Toxiproxy's HTTP API |
 //! | [`server`] | start and stop of the whole |
 //! | [`client`] | the async client; works with a real Toxiproxy too |
+//! | [`real`] | a real Toxiproxy as a process |
 //! | [`effects`] | what each toxic really did ("did it bite?") |
 //!
 //! # Where we differ from Toxiproxy on purpose
@@ -37,6 +38,7 @@ mod link;
 mod metrics;
 mod proxy;
 pub mod random;
+pub mod real;
 mod registry;
 mod request;
 pub mod server;

@@ -5,12 +5,11 @@ use stormproof_chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::fixture::{World, echo, within};
+use crate::fixture::{Server, World, echo, within};
 
-#[tokio::test]
-async fn every_answer_of_a_handler_has_a_request_id() {
+async fn every_answer_of_a_handler_has_a_request_id(server: Server) {
     // P01
-    let world = World::new().await;
+    let world = World::new(server).await;
     let requests =
         [("GET", "/version"), ("GET", "/proxies"), ("GET", "/proxies/none"), ("POST", "/proxies"), ("POST", "/reset")];
     let mut ids = std::collections::BTreeSet::new();
@@ -22,27 +21,24 @@ async fn every_answer_of_a_handler_has_a_request_id() {
     assert_eq!(ids.len(), requests.len(), "ids repeat");
 }
 
-#[tokio::test]
-async fn browsers_are_turned_away() {
+async fn browsers_are_turned_away(server: Server) {
     // P02
-    let world = World::new().await;
+    let world = World::new(server).await;
     let answer = world.raw_as("Mozilla/5.0 (Linux)", "GET", "/version", "").await;
     assert_eq!((answer.status, answer.text.as_str()), (403, "User agent not allowed\n"));
     assert_eq!(world.raw_as("Not-Mozilla/5.0", "GET", "/version", "").await.status, 200);
 }
 
-#[tokio::test]
-async fn the_version_is_exact() {
+async fn the_version_is_exact(server: Server) {
     // P32
-    let world = World::new().await;
+    let world = World::new(server).await;
     let answer = world.raw("GET", "/version", "").await;
     assert_eq!(answer.text, "{\"version\": \"2.12.0\"}\n");
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/json;charset=utf-8"));
 }
 
-#[tokio::test]
-async fn routing_is_gos() {
-    let world = World::new().await;
+async fn routing_is_gos(server: Server) {
+    let world = World::new(server).await;
     let missing = world.raw("GET", "/nowhere", "").await;
     assert_eq!((missing.status, missing.text.as_str()), (404, "404 page not found\n"));
     assert_eq!(missing.header("x-toxiproxy-request-id"), "");
@@ -57,19 +53,17 @@ async fn routing_is_gos() {
     assert_eq!(world.raw_as("Mozilla/5.0", "GET", "/nowhere", "").await.status, 404);
 }
 
-#[tokio::test]
-async fn errors_are_json_named_plain_text() {
-    let world = World::new().await;
+async fn errors_are_json_named_plain_text(server: Server) {
+    let world = World::new(server).await;
     let answer = world.raw("GET", "/proxies/none", "").await;
     assert_eq!(answer.text, "{\"error\":\"proxy not found\",\"status\":404}\n");
     assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
 }
 
-#[tokio::test]
-async fn required_fields_are_named() {
+async fn required_fields_are_named(server: Server) {
     // P04 P05
-    let world = World::new().await;
+    let world = World::new(server).await;
     let create = |body: serde_json::Value| world.raw("POST", "/proxies", body.to_string());
     create(json!({"name": "", "upstream": ""})).await.is_error(400, "missing required field: name");
     create(json!({"name": "p"})).await.is_error(400, "missing required field: upstream");
@@ -77,9 +71,8 @@ async fn required_fields_are_named() {
     assert!(create(json!({"name": 5})).await.json()["error"].as_str().expect("text").starts_with("bad request body: "));
 }
 
-#[tokio::test]
-async fn decoding_is_loose_where_gos_is() {
-    let world = World::new().await;
+async fn decoding_is_loose_where_gos_is(server: Server) {
+    let world = World::new(server).await;
     let body =
         json!({"NAME": "p", "Listen": "127.0.0.1:0", "uPSTREAM": echo().await, "color": "blue", "enabled": null});
     let answer = world.raw("POST", "/proxies", body.to_string() + " trailing").await;
@@ -92,7 +85,6 @@ async fn decoding_is_loose_where_gos_is() {
     assert_eq!(world.raw("POST", "/proxies/p/toxics", fraction.to_string()).await.status, 400);
 }
 
-#[tokio::test]
 async fn a_slow_handler_is_answered_in_json() {
     // P78
     let limit = std::time::Duration::from_millis(50);
@@ -113,7 +105,6 @@ async fn a_slow_handler_is_answered_in_json() {
     assert!(text.ends_with("{\"error\":\"no answer within 50 ms\",\"status\":503}\n"), "{text}");
 }
 
-#[tokio::test]
 async fn the_client_names_itself_and_its_content() {
     // P63
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -131,7 +122,6 @@ async fn the_client_names_itself_and_its_content() {
     call.abort();
 }
 
-#[tokio::test]
 async fn bad_initial_proxies_stop_the_start_unless_lenient() {
     // P79
     let bad = ServerConfig { proxies_json: Some("[{\"name\":\"\"}]".to_owned()), ..ServerConfig::default() };
@@ -141,10 +131,9 @@ async fn bad_initial_proxies_stop_the_start_unless_lenient() {
     assert_eq!(world.client.version().await.expect("a running server"), "2.12.0");
 }
 
-#[tokio::test]
 async fn metrics_count_live_and_need_their_flags() {
     // P61 P62 P75
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let proxy = world.proxy("p", &echo().await).await;
     let mut stream = crate::fixture::connect(&proxy.listen).await;
     crate::fixture::round_trip(&mut stream, &[1; 700]).await;
@@ -159,4 +148,9 @@ async fn metrics_count_live_and_need_their_flags() {
     assert!(text.contains("go_build_info{checksum="), "{text}");
     let dark = ServerConfig { proxy_metrics: false, runtime_metrics: false, ..ServerConfig::default() };
     assert_eq!(World::ours(dark).await.raw("GET", "/metrics", "").await.status, 404);
+}
+
+crate::trials! {
+    both: [every_answer_of_a_handler_has_a_request_id, browsers_are_turned_away, the_version_is_exact, routing_is_gos, errors_are_json_named_plain_text, required_fields_are_named, decoding_is_loose_where_gos_is]
+    ours: [a_slow_handler_is_answered_in_json, the_client_names_itself_and_its_content, bad_initial_proxies_stop_the_start_unless_lenient, metrics_count_live_and_need_their_flags]
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 
 use crate::fixture::{
-    World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, spare_address, stays_silent,
+    Server, World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, spare_address,
+    stays_silent,
 };
 
-#[tokio::test]
-async fn latency_delays_and_leaves_again() {
+async fn latency_delays_and_leaves_again(server: Server) {
     // P47: the exact times are asserted in virtual time; here only that it waits at least that long.
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     for (stream, millis) in [(Stream::Upstream, 100), (Stream::Downstream, 60)] {
         let latency = Duration::from_millis(millis);
@@ -35,9 +35,8 @@ async fn latency_delays_and_leaves_again() {
     assert_eq!(receive(&mut pair.server, 4).await, b"held");
 }
 
-#[tokio::test]
-async fn timeout_swallows_then_closes() {
-    let world = World::new().await;
+async fn timeout_swallows_then_closes(server: Server) {
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     let start = Instant::now();
     world.client.add_toxic("p", &Toxic::timeout(Stream::Downstream, Duration::from_millis(50))).await.expect("added");
@@ -47,10 +46,9 @@ async fn timeout_swallows_then_closes() {
     assert_eq!(receive_to_end(&mut pair.server).await, b"");
 }
 
-#[tokio::test]
-async fn removing_a_black_hole_closes_both_ends() {
+async fn removing_a_black_hole_closes_both_ends(server: Server) {
     // P57
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::timeout(Stream::Upstream, Duration::ZERO)).await.expect("added");
     send(&mut pair.client, b"lost").await;
@@ -65,10 +63,9 @@ async fn removing_a_black_hole_closes_both_ends() {
     assert_eq!(receive(&mut server, 3).await, b"new");
 }
 
-#[tokio::test]
 async fn reset_peer_resets_open_connections_and_leaves_nothing_behind() {
     // P53 P71
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     for stream in Stream::BOTH {
         for timeout in [0, 10] {
             let mut pair = world.pair().await;
@@ -91,9 +88,8 @@ async fn reset_peer_resets_open_connections_and_leaves_nothing_behind() {
     }
 }
 
-#[tokio::test]
 async fn hold_keeps_everything_for_later() {
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let mut pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::hold(Stream::Upstream)).await.expect("added");
     send(&mut pair.client, b"for later").await;
@@ -110,11 +106,10 @@ async fn hold_keeps_everything_for_later() {
     assert!(world.client.effects("p").await.expect("effects").toxic("hold_upstream").expect("remembered").removed);
 }
 
-#[tokio::test]
 async fn a_half_close_stays_half() {
     // P72
     use tokio::io::AsyncWriteExt;
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let mut pair = world.pair().await;
     send(&mut pair.client, b"question").await;
     pair.client.shutdown().await.expect("half closed");
@@ -124,10 +119,9 @@ async fn a_half_close_stays_half() {
     assert_eq!(receive_to_end(&mut pair.client).await.len(), 100_000);
 }
 
-#[tokio::test]
-async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on() {
+async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on(server: Server) {
     // P36
-    let world = World::new().await;
+    let world = World::new(server).await;
     let proxy = world.proxy("p", &spare_address().await).await;
     for _ in 0..3 {
         assert_eq!(receive_to_end(&mut connect(&proxy.listen).await).await, b"");
@@ -136,4 +130,9 @@ async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on() {
         stormproof_chaos::toxiproxy::ProxyUpdate { upstream: Some(crate::fixture::echo().await), ..Default::default() };
     world.client.update("p", &change).await.expect("changed");
     round_trip(&mut connect(&proxy.listen).await, b"alive").await;
+}
+
+crate::trials! {
+    both: [latency_delays_and_leaves_again, timeout_swallows_then_closes, removing_a_black_hole_closes_both_ends, a_dead_upstream_is_a_close_and_the_proxy_lives_on]
+    ours: [reset_peer_resets_open_connections_and_leaves_nothing_behind, hold_keeps_everything_for_later, a_half_close_stays_half]
 }

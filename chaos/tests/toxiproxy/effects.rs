@@ -24,9 +24,8 @@ async fn settled(world: &World, is_right: impl Fn(&ProxyEffects) -> bool) -> Pro
     .await
 }
 
-#[tokio::test]
 async fn a_toxic_without_traffic_has_no_effect() {
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let _pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::limit_data(Stream::Upstream, 0)).await.expect("added");
     let effects = effects(&world).await;
@@ -36,9 +35,8 @@ async fn a_toxic_without_traffic_has_no_effect() {
     assert!(world.client.effects("none").await.expect_err("no such proxy").is_not_found());
 }
 
-#[tokio::test]
 async fn what_was_dropped_and_closed_is_counted() {
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let mut pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::limit_data(Stream::Upstream, 2).named("cut")).await.expect("added");
     send(&mut pair.client, b"abcde").await;
@@ -62,9 +60,8 @@ async fn what_was_dropped_and_closed_is_counted() {
     assert_eq!((young.kind.as_str(), young.removed, young.dropped_bytes), ("reset_peer", false, 3));
 }
 
-#[tokio::test]
 async fn cuts_and_refusals_are_counted() {
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let proxy = world.proxy("p", &crate::fixture::echo().await).await;
     let mut open = connect(&proxy.listen).await;
     round_trip(&mut open, b"x").await;
@@ -75,4 +72,8 @@ async fn cuts_and_refusals_are_counted() {
     let proxy = world.proxy("p", &spare_address().await).await;
     assert_eq!(receive_to_end(&mut connect(&proxy.listen).await).await, b"");
     settled(&world, |effects| effects.connections_refused == 1).await;
+}
+
+crate::trials! {
+    ours: [a_toxic_without_traffic_has_no_effect, what_was_dropped_and_closed_is_counted, cuts_and_refusals_are_counted]
 }

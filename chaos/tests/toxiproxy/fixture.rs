@@ -2,18 +2,17 @@
 
 use std::future::Future;
 use std::io::ErrorKind;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use stormproof_chaos::toxiproxy::{Proxy, ServerConfig, ToxiproxyClient, ToxiproxyServer};
+use stormproof_chaos::part::RealPart;
+use stormproof_chaos::process::ProcessId;
+use stormproof_chaos::toxiproxy::{Proxy, ServerConfig, ToxiproxyClient, ToxiproxyServer, real};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, MutexGuard};
 
 /// Nothing that goes well takes this long, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// A real server is shared by all tests of the binary.
-static TURN: Mutex<()> = Mutex::const_new(());
 
 /// The future's value, or a failed test.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -32,13 +31,53 @@ pub(crate) async fn spare_address() -> String {
     listener.local_addr().expect("bound").to_string()
 }
 
+/// Which server a test is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// Our embedded one.
+    Ours,
+    /// A real Toxiproxy, a process for this test alone.
+    Real,
+}
+
 /// A server under test and its client.
 pub(crate) struct World {
     pub(crate) client: ToxiproxyClient,
     pub(crate) http: reqwest::Client,
     /// Runs as long as the test does.
-    _server: Option<ToxiproxyServer>,
-    _turn: Option<MutexGuard<'static, ()>>,
+    _server: Running,
+}
+
+#[expect(dead_code, reason = "held only to be dropped with the test")]
+enum Running {
+    Ours(ToxiproxyServer),
+    Real(RealProcess),
+}
+
+/// A process that ends with its test. It stays in the test's process group, so what ends the test by force ends it.
+pub(crate) struct RealProcess(Child);
+
+impl RealProcess {
+    /// Starts it with these arguments besides those that make it listen.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let program = RealPart::ToxiproxyServer.find().unwrap_or_else(|missing| panic!("{missing}"));
+        let mut command = Command::new(&program);
+        command.args(real::ARGUMENTS).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap_or_else(|error| panic!("could not start {}: {error}", program.display())))
+    }
+
+    pub(crate) async fn url(&self) -> String {
+        let process = ProcessId::of(self.0.id()).expect("it was just started");
+        real::ready(process, LIMIT).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Drop for RealProcess {
+    fn drop(&mut self) {
+        // Already gone is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// An answer of the API, undecoded.
@@ -67,35 +106,37 @@ impl Answer {
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
-        let http = http.expect("a plain client");
-        if let Ok(url) = std::env::var("TOXIPROXY_URL") {
-            let turn = TURN.lock().await;
-            let world = Self { client: ToxiproxyClient::new(url), http, _server: None, _turn: Some(turn) };
-            for name in world.client.list().await.expect("a server at TOXIPROXY_URL").keys() {
-                world.client.delete(name).await.expect("a proxy left by the last test goes");
-            }
-            return world;
+    pub(crate) async fn new(server: Server) -> Self {
+        match server {
+            Server::Ours => Self::of_ours().await,
+            Server::Real => Self::of_real().await,
         }
+    }
+
+    /// Our server, as it is by default.
+    pub(crate) async fn of_ours() -> Self {
         Self::ours(ServerConfig::default()).await
     }
 
-    /// Our server, whatever the environment says.
+    /// Our server.
     pub(crate) async fn ours(config: ServerConfig) -> Self {
         let server = ToxiproxyServer::start(config).await.expect("the server starts");
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
-        let http = http.expect("a plain client");
-        Self { client: ToxiproxyClient::new(server.url()), http, _server: Some(server), _turn: None }
+        Self::around(&server.url(), Running::Ours(server))
     }
 
-    /// A world with our server, or `None` where a real one is under test: for what we fixed, refuse or add.
-    pub(crate) async fn only_ours() -> Option<Self> {
-        if std::env::var_os("TOXIPROXY_URL").is_some() {
-            eprintln!("skipped: beyond a real Toxiproxy");
-            return None;
-        }
-        Some(Self::ours(ServerConfig::default()).await)
+    /// A real Toxiproxy.
+    pub(crate) async fn of_real() -> Self {
+        Self::of(RealProcess::start(&[])).await
+    }
+
+    /// A real Toxiproxy that has been started.
+    pub(crate) async fn of(process: RealProcess) -> Self {
+        Self::around(&process.url().await, Running::Real(process))
+    }
+
+    fn around(url: &str, server: Running) -> Self {
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build();
+        Self { client: ToxiproxyClient::new(url), http: http.expect("a plain client"), _server: server }
     }
 
     pub(crate) async fn raw(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
@@ -201,6 +242,15 @@ pub(crate) async fn receive_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     within("receive to the end", stream.read_to_end(&mut bytes)).await.expect("a normal close");
     bytes
+}
+
+/// Whether a connection to the address is reset, by then or later.
+pub(crate) async fn connect_is_reset(address: &str) -> bool {
+    match within("connect", TcpStream::connect(address)).await {
+        Ok(mut stream) => is_reset(&mut stream).await,
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => true,
+        Err(error) => panic!("connect to {address}: {error}"),
+    }
 }
 
 /// Reads until the stream ends; whether it ended with a reset.

@@ -9,14 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::{
-    Pair, World, connect, connect_through, echo, is_reset, receive, receive_to_end, round_trip, send, spare_address,
-    within,
+    Pair, Server, World, connect, connect_is_reset, connect_through, echo, receive, receive_to_end, round_trip, send,
+    spare_address, within,
 };
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbered_messages_survive_a_toxic_that_comes_and_goes() {
+async fn numbered_messages_survive_a_toxic_that_comes_and_goes(server: Server) {
     // P43
-    let world = World::new().await;
+    let world = World::new(server).await;
     let Pair { mut client, mut server, upstream: _upstream, .. } = world.pair().await;
     let done = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn(async move {
@@ -56,10 +55,9 @@ async fn numbered_messages_survive_a_toxic_that_comes_and_goes() {
     assert!(changes > 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_short_connections_while_latency_comes_and_goes() {
+async fn a_thousand_short_connections_while_latency_comes_and_goes(server: Server) {
     // P48
-    let world = World::new().await;
+    let world = World::new(server).await;
     let upstream = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let proxy = world.proxy("p", &upstream.local_addr().expect("bound").to_string()).await;
     let total = Arc::new(AtomicU64::new(0));
@@ -100,10 +98,9 @@ async fn a_thousand_short_connections_while_latency_comes_and_goes() {
     assert_eq!(total.load(SeqCst), 5_000);
 }
 
-#[tokio::test]
-async fn open_connections_survive_noops_and_resets() {
+async fn open_connections_survive_noops_and_resets(server: Server) {
     // P58
-    let world = World::new().await;
+    let world = World::new(server).await;
     let proxy = world.proxy("p", &echo().await).await;
     let mut open = connect(&proxy.listen).await;
     for _ in 0..2 {
@@ -116,10 +113,9 @@ async fn open_connections_survive_noops_and_resets() {
     }
 }
 
-#[tokio::test]
-async fn echoes_go_on_while_noops_flip() {
+async fn echoes_go_on_while_noops_flip(server: Server) {
     // P59
-    let world = World::new().await;
+    let world = World::new(server).await;
     let proxy = world.proxy("p", &echo().await).await;
     let mut open = connect(&proxy.listen).await;
     for round in 0..100_u32 {
@@ -131,15 +127,14 @@ async fn echoes_go_on_while_noops_flip() {
 }
 
 /// Writes until nothing more fits anywhere between the client and a server that does not read.
-async fn fill(client: &mut TcpStream) {
+pub(crate) async fn fill(client: &mut TcpStream) {
     let block = vec![1; 256 * 1024];
     while tokio::time::timeout(Duration::from_millis(300), client.write_all(&block)).await.is_ok() {}
 }
 
-#[tokio::test]
 async fn every_change_takes_effect_though_the_sink_is_full() {
     // P46 P60: a change that some link has not put into effect would be answered 503.
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let mut pair = world.pair().await;
     fill(&mut pair.client).await;
     let toxics = [
@@ -164,10 +159,9 @@ async fn every_change_takes_effect_though_the_sink_is_full() {
     assert_eq!(world.client.effects("p").await.expect("effects").connections_open, 0);
 }
 
-#[tokio::test]
-async fn removing_a_toxic_whose_peers_are_gone_returns() {
+async fn removing_a_toxic_whose_peers_are_gone_returns(server: Server) {
     // P46
-    let world = World::new().await;
+    let world = World::new(server).await;
     for toxic in [
         Toxic::limit_data(Stream::Upstream, 1),
         Toxic::latency(Stream::Upstream, Duration::from_secs(100), Duration::ZERO),
@@ -183,10 +177,9 @@ async fn removing_a_toxic_whose_peers_are_gone_returns() {
     }
 }
 
-#[tokio::test]
-async fn latency_before_a_black_hole_can_be_removed() {
+async fn latency_before_a_black_hole_can_be_removed(server: Server) {
     // P56
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     let latency = Toxic::latency(Stream::Upstream, Duration::from_secs(100), Duration::ZERO);
     world.client.add_toxic("p", &latency).await.expect("added");
@@ -198,7 +191,7 @@ async fn latency_before_a_black_hole_can_be_removed() {
 }
 
 /// A listener whose backlog is full: a dial to it hangs.
-async fn hanging_upstream() -> (socket2::Socket, Vec<TcpStream>, String) {
+pub(crate) async fn hanging_upstream() -> (socket2::Socket, Vec<TcpStream>, String) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
     socket.listen(1).expect("listens");
@@ -210,7 +203,6 @@ async fn hanging_upstream() -> (socket2::Socket, Vec<TcpStream>, String) {
     (socket, waiting, address)
 }
 
-#[tokio::test]
 async fn a_hanging_dial_holds_up_nobody() {
     // P73
     let dial_limit = Duration::from_secs(600);
@@ -235,7 +227,6 @@ async fn a_hanging_dial_holds_up_nobody() {
     round_trip(&mut connect(&proxy.listen).await, b"served").await;
 }
 
-#[tokio::test]
 async fn a_dial_has_a_limit_and_its_failure_can_be_a_reset() {
     // P36 P73
     let config = ServerConfig {
@@ -246,15 +237,14 @@ async fn a_dial_has_a_limit_and_its_failure_can_be_a_reset() {
     let world = World::ours(config).await;
     let (_socket, _waiting, address) = hanging_upstream().await;
     let slow = world.proxy("slow", &address).await;
-    assert!(is_reset(&mut connect(&slow.listen).await).await);
+    assert!(connect_is_reset(&slow.listen).await);
     let dead = world.proxy("dead", &spare_address().await).await;
-    assert!(is_reset(&mut connect(&dead.listen).await).await);
+    assert!(connect_is_reset(&dead.listen).await);
     assert_eq!(world.client.effects("dead").await.expect("effects").connections_refused, 1);
 }
 
-#[tokio::test]
-async fn many_toxics_on_many_connections_change_at_once() {
-    let world = World::new().await;
+async fn many_toxics_on_many_connections_change_at_once(server: Server) {
+    let world = World::new(server).await;
     let first = world.pair().await;
     let mut pairs = Vec::new();
     for _ in 0..50 {
@@ -270,7 +260,6 @@ async fn many_toxics_on_many_connections_change_at_once() {
     assert!(start.elapsed() < Duration::from_secs(10));
 }
 
-#[tokio::test]
 async fn shutdown_closes_every_port_and_connection() {
     let server = stormproof_chaos::toxiproxy::ToxiproxyServer::start(ServerConfig::default()).await.expect("starts");
     let client = stormproof_chaos::toxiproxy::ToxiproxyClient::new(server.url());
@@ -286,4 +275,9 @@ async fn shutdown_closes_every_port_and_connection() {
     assert_eq!(receive_to_end(&mut open).await, b"");
     assert!(crate::fixture::is_closed(&proxy.listen).await);
     assert!(client.version().await.is_err(), "the API still answers");
+}
+
+crate::trials! {
+    both: [numbered_messages_survive_a_toxic_that_comes_and_goes, a_thousand_short_connections_while_latency_comes_and_goes, open_connections_survive_noops_and_resets, echoes_go_on_while_noops_flip, removing_a_toxic_whose_peers_are_gone_returns, latency_before_a_black_hole_can_be_removed, many_toxics_on_many_connections_change_at_once]
+    ours: [every_change_takes_effect_though_the_sink_is_full, a_hanging_dial_holds_up_nobody, a_dial_has_a_limit_and_its_failure_can_be_a_reset, shutdown_closes_every_port_and_connection]
 }

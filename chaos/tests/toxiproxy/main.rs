@@ -1,14 +1,66 @@
-//! The parity suite: Toxiproxy's behaviours (P-rows), over real sockets, against our embedded server.
+//! The parity suite: Toxiproxy's behaviours (P-rows) over real sockets, against our embedded server and, where it is
+//! found, against a real Toxiproxy 2.12 (`real::…`, each test with a process of its own). `ci/provision toxiproxy`
+//! brings it; without it those tests are listed as ignored.
 //!
-//! With `TOXIPROXY_URL` set it runs against that server instead, one test at a time; tests of what we fixed, refuse or
-//! add are skipped there.
+//! # Where the two differ
+//!
+//! All of it on purpose. Tests about one server only are listed under `ours` or `real` in their module; what the real
+//! one does in these rows is asserted in `differences`.
+//!
+//! | row | a real Toxiproxy | ours | why |
+//! | --- | --- | --- | --- |
+//! | P15 | shows a proxy with a field `Logger`, always `{}` | no such field | it is there by mistake |
+//! | P36 | an upstream that is down: accept, then close | the same, or a reset if asked for | clients that retry only on a refusal |
+//! | P46 P60 | a change on a link whose sink is full is not answered for 25 s, nor is any call after it | in effect at once | a heal must not hang |
+//! | P53 P71 | `reset_peer` closes connections that were open before it, and resets later ones even after its removal | resets while it is there | the fault must be what its name says |
+//! | P61 P62 P75 | `/metrics` is 404 without flags; bytes are counted when a connection ends | on in embedded use, counted while it is open | an effect that can be seen in time |
+//! | P64 P67 | – | `strict`: `enabled` is applied, unknown attributes are refused | typing errors are found |
+//! | P65 | toxics inside a created or populated proxy are ignored | in place before the port opens | no connection slips through |
+//! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done | 400, nothing changed | a proxy must outlive its users |
+//! | P70 | – | `timeout` has a `deadline` that traffic does not put off | |
+//! | P72 | a half-close closes both directions | is passed on as it is | clients that shut down and then read |
+//! | P73 | the dial is inside the accept loop, without limit; nothing else of the proxy works meanwhile | a task and a limit of its own | |
+//! | P74 | toxicity is drawn again when a neighbour changes; `-seed` has no effect (no test: it is chance) | drawn once, from the seed | runs that can be repeated |
+//! | P76 | `/reset` stops at the first failure and does not say whose it was | goes on, names all | |
+//! | P77 | a move to an address in use leaves the proxy disabled, with the new address | still listens on the old one, and says so | |
+//! | P78 | a handler that takes 25 s is answered 503 without a body (no test: 25 s) | with a JSON error | |
+//! | P79 | a bad `-config` file is logged | ends the start, unless `lenient` | |
+//! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects` | a black hole that loses nothing; proof that a fault bit |
 
 mod api;
+mod cli;
 mod connections;
+mod differences;
 mod effects;
 mod fixture;
+mod guardian;
 mod live;
 mod populate;
 mod proxies;
 mod toxics;
 mod transfer;
+mod trials;
+
+use std::process::ExitCode;
+
+use trials::Trials;
+
+fn main() -> ExitCode {
+    let mut all = Trials::default();
+    for add in [
+        api::trials,
+        cli::trials,
+        connections::trials,
+        differences::trials,
+        effects::trials,
+        guardian::trials,
+        live::trials,
+        populate::trials,
+        proxies::trials,
+        toxics::trials,
+        transfer::trials,
+    ] {
+        add(&mut all);
+    }
+    all.run()
+}

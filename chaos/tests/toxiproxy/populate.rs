@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stormproof_chaos::toxiproxy::{Proxy, ServerConfig, Stream, Toxic};
 use tokio::net::TcpListener;
 
-use crate::fixture::{World, connect, echo, is_closed, receive_to_end, round_trip, spare_address};
+use crate::fixture::{Server, World, connect, echo, is_closed, receive_to_end, round_trip, spare_address};
 
 async fn populate(world: &World, entries: Value) -> (u16, Value) {
     let answer = world.raw("POST", "/populate", entries.to_string()).await;
@@ -13,10 +13,9 @@ async fn populate(world: &World, entries: Value) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
-#[tokio::test]
-async fn entries_come_up_in_request_order() {
+async fn entries_come_up_in_request_order(server: Server) {
     // P06 P07 P13
-    let world = World::new().await;
+    let world = World::new(server).await;
     let entry = |name: &str, upstream: &str| json!({"name": name, "listen": "127.0.0.1:0", "upstream": upstream});
     let (first, second) = (echo().await, echo().await);
     let (status, answer) = populate(&world, json!([entry("z", &first), entry("a", &second)])).await;
@@ -29,10 +28,9 @@ async fn entries_come_up_in_request_order() {
     world.client.add_toxic("a", &Toxic::noop(Stream::Downstream)).await.expect("accepted at once");
 }
 
-#[tokio::test]
-async fn a_disabled_entry_is_listed_and_closed() {
+async fn a_disabled_entry_is_listed_and_closed(server: Server) {
     // P08
-    let world = World::new().await;
+    let world = World::new(server).await;
     let spare = spare_address().await;
     let entry = json!([{"name": "p", "listen": spare, "upstream": "127.0.0.1:1", "enabled": false}]);
     let (status, answer) = populate(&world, entry).await;
@@ -41,10 +39,9 @@ async fn a_disabled_entry_is_listed_and_closed() {
     assert!(is_closed(&spare).await);
 }
 
-#[tokio::test]
-async fn an_unchanged_proxy_is_left_alone() {
+async fn an_unchanged_proxy_is_left_alone(server: Server) {
     // P09 P64
-    let world = World::new().await;
+    let world = World::new(server).await;
     let proxy = world.proxy_on("127.0.0.1", "p", &echo().await).await;
     world.client.add_toxic("p", &Toxic::noop(Stream::Downstream)).await.expect("added");
     let mut open = connect(&proxy.listen).await;
@@ -57,7 +54,6 @@ async fn an_unchanged_proxy_is_left_alone() {
     round_trip(&mut open, b"after").await;
 }
 
-#[tokio::test]
 async fn a_strict_server_applies_enabled() {
     // P64
     let world = World::ours(ServerConfig { strict: true, ..ServerConfig::default() }).await;
@@ -71,10 +67,9 @@ async fn a_strict_server_applies_enabled() {
     assert!(is_closed(&proxy.listen).await);
 }
 
-#[tokio::test]
-async fn a_changed_proxy_is_replaced() {
+async fn a_changed_proxy_is_replaced(server: Server) {
     // P10
-    let world = World::new().await;
+    let world = World::new(server).await;
     let proxy = world.proxy("p", &echo().await).await;
     world.client.add_toxic("p", &Toxic::noop(Stream::Downstream)).await.expect("added");
     let mut open = connect(&proxy.listen).await;
@@ -89,10 +84,9 @@ async fn a_changed_proxy_is_replaced() {
     round_trip(&mut connect(&listen).await, b"new").await;
 }
 
-#[tokio::test]
-async fn a_gap_anywhere_creates_nothing() {
+async fn a_gap_anywhere_creates_nothing(server: Server) {
     // P11
-    let world = World::new().await;
+    let world = World::new(server).await;
     let good = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"});
     let error = |message: &str| json!({"error": message, "status": 400, "proxies": null});
     let (status, answer) = populate(&world, json!([good, {"name": "", "upstream": ""}])).await;
@@ -104,10 +98,9 @@ async fn a_gap_anywhere_creates_nothing() {
     assert_eq!(populate(&world, json!({})).await.0, 400);
 }
 
-#[tokio::test]
-async fn a_bad_address_stops_the_rest() {
+async fn a_bad_address_stops_the_rest(server: Server) {
     // P12
-    let world = World::new().await;
+    let world = World::new(server).await;
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let taken_address = taken.local_addr().expect("bound").to_string();
     let entry = |name: &str, listen: &str| json!({"name": name, "listen": listen, "upstream": "127.0.0.1:1"});
@@ -119,10 +112,9 @@ async fn a_bad_address_stops_the_rest() {
     assert_eq!(world.client.list().await.expect("a list").into_keys().collect::<Vec<_>>(), ["a"]);
 }
 
-#[tokio::test]
 async fn toxics_in_an_entry_are_in_place_from_the_first_connection() {
     // P65
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let toxic = Toxic::limit_data(Stream::Downstream, 3).named("cut");
     let created = world.client.create(&Proxy::new("p", "127.0.0.1:0", echo().await).with_toxic(toxic.clone())).await;
     let created = created.expect("created");
@@ -137,4 +129,9 @@ async fn toxics_in_an_entry_are_in_place_from_the_first_connection() {
     assert_eq!(world.client.create(&bad).await.expect_err("a bad toxic").status(), Some(400));
     assert!(world.client.populate(&[bad]).await.is_err());
     assert_eq!(world.client.list().await.expect("a list").into_keys().collect::<Vec<_>>(), ["p", "q"]);
+}
+
+crate::trials! {
+    both: [entries_come_up_in_request_order, a_disabled_entry_is_listed_and_closed, an_unchanged_proxy_is_left_alone, a_changed_proxy_is_replaced, a_gap_anywhere_creates_nothing, a_bad_address_stops_the_rest]
+    ours: [a_strict_server_applies_enabled, toxics_in_an_entry_are_in_place_from_the_first_connection]
 }

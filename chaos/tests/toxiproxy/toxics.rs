@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 
-use crate::fixture::{Answer, World};
+use crate::fixture::{Answer, Server, World};
 
-async fn world_with_proxy() -> World {
-    let world = World::new().await;
+async fn world_with_proxy(server: Server) -> World {
+    let world = World::new(server).await;
     world.proxy("p", "127.0.0.1:1").await;
     world
 }
@@ -15,10 +15,9 @@ async fn add(world: &World, toxic: Value) -> Answer {
     world.raw("POST", "/proxies/p/toxics", toxic.to_string()).await
 }
 
-#[tokio::test]
-async fn a_toxic_reads_back_as_it_was_given() {
+async fn a_toxic_reads_back_as_it_was_given(server: Server) {
     // P23 P28
-    let world = world_with_proxy().await;
+    let world = world_with_proxy(server).await;
     let sent = json!({"name": "slow", "type": "latency", "stream": "upstream", "toxicity": 0.2,
                       "attributes": {"latency": 100, "jitter": 10}});
     let answer = add(&world, sent.clone()).await;
@@ -28,10 +27,9 @@ async fn a_toxic_reads_back_as_it_was_given() {
     assert_eq!(world.raw("GET", "/proxies/p", "").await.json()["toxics"], json!([sent]));
 }
 
-#[tokio::test]
-async fn names_are_unique_over_both_streams() {
+async fn names_are_unique_over_both_streams(server: Server) {
     // P24 P25 P26 P27
-    let world = world_with_proxy().await;
+    let world = world_with_proxy(server).await;
     assert_eq!(add(&world, json!({"type": "latency", "name": "one"})).await.status, 200);
     let second = add(&world, json!({"type": "latency", "name": "two"})).await.json();
     assert_eq!((&second["attributes"], &second["toxicity"]), (&json!({"latency": 0, "jitter": 0}), &json!(1)));
@@ -46,10 +44,9 @@ async fn names_are_unique_over_both_streams() {
     assert_eq!(names, ["latency_upstream", "one", "two", "latency_downstream"]);
 }
 
-#[tokio::test]
-async fn streams_and_types_are_checked() {
+async fn streams_and_types_are_checked(server: Server) {
     // P29 P33 P34
-    let world = world_with_proxy().await;
+    let world = world_with_proxy(server).await;
     let noop = add(&world, json!({"type": "noop"})).await.json();
     assert_eq!((&noop["stream"], &noop["attributes"]), (&json!("downstream"), &json!({})));
     let invalid = "stream was invalid, can be either upstream or downstream";
@@ -62,10 +59,9 @@ async fn streams_and_types_are_checked() {
     world.raw("POST", "/proxies/q/toxics", "{}").await.is_error(404, "proxy not found");
 }
 
-#[tokio::test]
-async fn an_update_changes_what_is_given() {
+async fn an_update_changes_what_is_given(server: Server) {
     // P30 P66
-    let world = world_with_proxy().await;
+    let world = world_with_proxy(server).await;
     add(&world, json!({"type": "latency", "toxicity": 0.5, "attributes": {"latency": 100, "jitter": 10}})).await;
     let path = "/proxies/p/toxics/latency_downstream";
     let change = json!({"name": "x", "type": "noop", "stream": "upstream", "attributes": {"latency": 7}});
@@ -80,10 +76,9 @@ async fn an_update_changes_what_is_given() {
     world.raw("PATCH", "/proxies/p/toxics/none", "{}").await.is_error(404, "toxic not found");
 }
 
-#[tokio::test]
 async fn a_refused_update_changes_nothing() {
     // P68
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     world.proxy("p", "127.0.0.1:1").await;
     add(&world, json!({"type": "latency", "attributes": {"latency": 100}})).await;
     let before = world.client.toxics("p").await.expect("toxics");
@@ -95,10 +90,9 @@ async fn a_refused_update_changes_nothing() {
     assert_eq!(world.client.toxics("p").await.expect("toxics"), before);
 }
 
-#[tokio::test]
 async fn values_that_crash_toxiproxy_are_refused() {
     // P68
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     world.proxy("p", "127.0.0.1:1").await;
     let refused = [
         json!({"type": "bandwidth", "attributes": {"rate": -1}}),
@@ -118,10 +112,9 @@ async fn values_that_crash_toxiproxy_are_refused() {
     assert!(world.client.toxics("p").await.expect("toxics").is_empty());
 }
 
-#[tokio::test]
-async fn a_removed_toxic_is_gone() {
+async fn a_removed_toxic_is_gone(server: Server) {
     // P31
-    let world = world_with_proxy().await;
+    let world = world_with_proxy(server).await;
     world.client.add_toxic("p", &Toxic::noop(Stream::Upstream).named("n")).await.expect("added");
     let answer = world.raw("DELETE", "/proxies/p/toxics/n", "").await;
     assert_eq!((answer.status, answer.text.as_str()), (204, ""));
@@ -129,4 +122,9 @@ async fn a_removed_toxic_is_gone() {
     world.raw("DELETE", "/proxies/p/toxics/n", "").await.is_error(404, "toxic not found");
     world.raw("GET", "/proxies/p/toxics/n", "").await.is_error(404, "toxic not found");
     world.client.add_toxic("p", &Toxic::noop(Stream::Upstream).named("n")).await.expect("the name is free");
+}
+
+crate::trials! {
+    both: [a_toxic_reads_back_as_it_was_given, names_are_unique_over_both_streams, streams_and_types_are_checked, an_update_changes_what_is_given, a_removed_toxic_is_gone]
+    ours: [a_refused_update_changes_nothing, values_that_crash_toxiproxy_are_refused]
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::AsyncWriteExt;
 
-use crate::fixture::{World, connect_through, pattern, receive, receive_to_end, send, stays_silent, within};
+use crate::fixture::{Server, World, connect_through, pattern, receive, receive_to_end, send, stays_silent, within};
 
 /// Sends from the client while the server reads to the end; answers with what arrived and how long it took.
 async fn upload(world: &World, toxics: &[Toxic], data: &[u8]) -> (Vec<u8>, Duration) {
@@ -28,10 +28,9 @@ async fn upload(world: &World, toxics: &[Toxic], data: &[u8]) -> (Vec<u8>, Durat
     (seen, elapsed)
 }
 
-#[tokio::test]
-async fn bytes_pass_unchanged() {
+async fn bytes_pass_unchanged(server: Server) {
     // P35
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     send(&mut pair.client, b"part one, ").await;
     assert_eq!(receive(&mut pair.server, 10).await, b"part one, ");
@@ -42,10 +41,9 @@ async fn bytes_pass_unchanged() {
     assert!(upload(&world, &[], &data).await.0 == data);
 }
 
-#[tokio::test]
-async fn a_stream_under_latency_does_not_wait_chunk_by_chunk() {
+async fn a_stream_under_latency_does_not_wait_chunk_by_chunk(server: Server) {
     // P50: chunk by chunk, the 366 chunks would take 36 s. The exact throughput is asserted in virtual time.
-    let world = World::new().await;
+    let world = World::new(server).await;
     let data = pattern(12_000_000);
     let latency = Toxic::latency(Stream::Upstream, Duration::from_millis(100), Duration::ZERO);
     let (seen, elapsed) = upload(&world, &[latency], &data).await;
@@ -53,30 +51,27 @@ async fn a_stream_under_latency_does_not_wait_chunk_by_chunk() {
     assert!(elapsed >= Duration::from_millis(100), "{elapsed:?}");
 }
 
-#[tokio::test]
-async fn two_latencies_add() {
+async fn two_latencies_add(server: Server) {
     // P49
-    let world = World::new().await;
+    let world = World::new(server).await;
     let each = |name| Toxic::latency(Stream::Upstream, Duration::from_millis(150), Duration::ZERO).named(name);
     let (seen, elapsed) = upload(&world, &[each("one"), each("two")], b"slow").await;
     assert_eq!(seen, b"slow");
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
 }
 
-#[tokio::test]
-async fn bandwidth_takes_its_time() {
+async fn bandwidth_takes_its_time(server: Server) {
     // P51
-    let world = World::new().await;
+    let world = World::new(server).await;
     let data = pattern(480_000);
     let (seen, elapsed) = upload(&world, &[Toxic::bandwidth(Stream::Upstream, 1_000)], &data).await;
     assert!(seen == data);
     assert!(elapsed >= Duration::from_millis(470), "{elapsed:?}");
 }
 
-#[tokio::test]
-async fn a_slicer_changes_no_byte() {
+async fn a_slicer_changes_no_byte(server: Server) {
     // P54 P55
-    let world = World::new().await;
+    let world = World::new(server).await;
     let data = pattern(480 * 1024);
     for variation in [512, 0] {
         let slicer = Toxic::slicer(Stream::Upstream, 1_024, variation, Duration::from_micros(10));
@@ -84,10 +79,9 @@ async fn a_slicer_changes_no_byte() {
     }
 }
 
-#[tokio::test]
-async fn a_limit_cuts_to_the_byte() {
+async fn a_limit_cuts_to_the_byte(server: Server) {
     // P52
-    let world = World::new().await;
+    let world = World::new(server).await;
     let data = pattern(100_000);
     for limit in [0, 1, 50_000, 99_999, 100_000, 200_000] {
         let (seen, _) = upload(&world, &[Toxic::limit_data(Stream::Upstream, limit)], &data).await;
@@ -96,10 +90,9 @@ async fn a_limit_cuts_to_the_byte() {
     }
 }
 
-#[tokio::test]
-async fn a_limit_of_zero_waits_for_the_first_byte() {
+async fn a_limit_of_zero_waits_for_the_first_byte(server: Server) {
     // P52
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::limit_data(Stream::Upstream, 0)).await.expect("added");
     assert!(stays_silent(&mut pair.server).await);
@@ -107,19 +100,17 @@ async fn a_limit_of_zero_waits_for_the_first_byte() {
     assert_eq!(receive_to_end(&mut pair.server).await, b"");
 }
 
-#[tokio::test]
-async fn slow_close_delays_only_the_close() {
-    let world = World::new().await;
+async fn slow_close_delays_only_the_close(server: Server) {
+    let world = World::new(server).await;
     let delay = Duration::from_millis(120);
     let (seen, elapsed) = upload(&world, &[Toxic::slow_close(Stream::Upstream, delay)], b"bytes").await;
     assert_eq!(seen, b"bytes");
     assert!(elapsed >= delay, "{elapsed:?}");
 }
 
-#[tokio::test]
-async fn a_stall_loses_nothing() {
+async fn a_stall_loses_nothing(server: Server) {
     // P69
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     world.client.add_toxic("p", &Toxic::bandwidth(Stream::Upstream, 0)).await.expect("added");
     send(&mut pair.client, b"stalled").await;
@@ -128,10 +119,9 @@ async fn a_stall_loses_nothing() {
     assert_eq!(receive(&mut pair.server, 7).await, b"stalled");
 }
 
-#[tokio::test]
 async fn a_timeout_counts_from_the_last_byte_and_a_deadline_does_not() {
     // P70: exact in the unit tests; here the beyond-Toxiproxy attribute over the wire.
-    let Some(world) = World::only_ours().await else { return };
+    let world = World::of_ours().await;
     let mut pair = world.pair().await;
     let start = Instant::now();
     let toxic = Toxic::timeout(Stream::Upstream, Duration::ZERO).with("deadline", 80);
@@ -146,10 +136,9 @@ async fn a_timeout_counts_from_the_last_byte_and_a_deadline_does_not() {
     assert!(start.elapsed() >= Duration::from_millis(80));
 }
 
-#[tokio::test]
-async fn toxicity_zero_does_nothing_until_it_is_raised() {
+async fn toxicity_zero_does_nothing_until_it_is_raised(server: Server) {
     // P44
-    let world = World::new().await;
+    let world = World::new(server).await;
     let mut pair = world.pair().await;
     let toxic = Toxic::limit_data(Stream::Upstream, 0).with_toxicity(0.0);
     world.client.add_toxic("p", &toxic).await.expect("added");
@@ -160,7 +149,6 @@ async fn toxicity_zero_does_nothing_until_it_is_raised() {
     assert_eq!(receive_to_end(&mut pair.server).await, b"");
 }
 
-#[tokio::test]
 async fn the_seed_decides_which_connections_are_hit() {
     // P74
     use stormproof_chaos::toxiproxy::ServerConfig;
@@ -196,4 +184,9 @@ async fn the_seed_decides_which_connections_are_hit() {
     assert_eq!(first, hits(7).await);
     assert_ne!(first, hits(8).await);
     assert!(first.contains(&true) && first.contains(&false), "{first:?}");
+}
+
+crate::trials! {
+    both: [bytes_pass_unchanged, a_stream_under_latency_does_not_wait_chunk_by_chunk, two_latencies_add, bandwidth_takes_its_time, a_slicer_changes_no_byte, a_limit_cuts_to_the_byte, a_limit_of_zero_waits_for_the_first_byte, slow_close_delays_only_the_close, a_stall_loses_nothing, toxicity_zero_does_nothing_until_it_is_raised]
+    ours: [a_timeout_counts_from_the_last_byte_and_a_deadline_does_not, the_seed_decides_which_connections_are_hit]
 }
