@@ -72,13 +72,15 @@ impl Regions {
         let mut first = vec![0_u32; count as usize + 1];
         region_of.iter().for_each(|&region| first[region as usize + 1] += 1);
         (0..count as usize).for_each(|region| first[region + 1] += first[region]);
-        let mut next = first.clone();
+        // Each start serves as the cursor of its region, and ends up as the start of the next one.
         let mut tasks = vec![TaskIndex(0); region_of.len()];
         for (task, &region) in (0..).map(TaskIndex).zip(&region_of) {
-            let slot = &mut next[region as usize];
-            tasks[*slot as usize] = task;
-            *slot += 1;
+            let cursor = &mut first[region as usize];
+            tasks[*cursor as usize] = task;
+            *cursor += 1;
         }
+        first.copy_within(0..count as usize, 1);
+        first[0] = 0;
         Self(Arc::new(Members { region_of, first, tasks }))
     }
 
@@ -132,11 +134,9 @@ fn join_whole(topology: &Topology, logical: &LogicalRegions, whole: &[bool], set
 
 /// Joins the two sides of each group of an edge that must be consumed while it is produced.
 fn join_groups(topology: &Topology, edge: usize, sets: &mut UnionFind) {
-    for group in topology.edge_groups(edge) {
-        let mut members = topology.group_producers(group).chain(topology.group_consumers(group));
-        if let Some(first) = members.next() {
-            members.for_each(|member| sets.unite(first.0, member.0));
-        }
+    for (producers, consumers) in topology.edge_members(edge) {
+        let first = producers.start;
+        producers.skip(1).chain(consumers).for_each(|member| sets.unite(first, member));
     }
 }
 
@@ -146,10 +146,9 @@ fn join_cycles(topology: &Topology, inner: &[usize], sets: &mut UnionFind) {
     let (raw_of, count) = sets.clone().label();
     let mut edges = Vec::new();
     for &edge in inner {
-        for group in topology.edge_groups(edge) {
-            for producer in topology.group_producers(group) {
-                let from = raw_of[producer.at()];
-                let to = topology.group_consumers(group).map(|consumer| raw_of[consumer.at()]);
+        for (producers, consumers) in topology.edge_members(edge) {
+            for from in producers.map(|producer| raw_of[producer as usize]) {
+                let to = consumers.clone().map(|consumer| raw_of[consumer as usize]);
                 edges.extend(to.filter(|&to| to != from).map(|to| (from, to)));
             }
         }

@@ -15,6 +15,8 @@ pub use build::TopologyError;
 pub use logical::{LogicalEdge, LogicalGraph, LogicalVertex};
 pub(crate) use shape::Shape;
 
+use std::ops::Range;
+
 use super::csr::Csr;
 use crate::graph::ResultPartitionType;
 
@@ -231,6 +233,17 @@ impl Topology {
     /// All groups of an edge.
     pub fn edge_groups(&self, edge: usize) -> impl Iterator<Item = GroupIndex> + use<> {
         (self.first_group[edge]..self.first_group[edge + 1]).map(GroupIndex)
+    }
+
+    /// For each group of an edge, its producers and its consumers, as ranges of task numbers. For walks over a whole
+    /// edge: no group has to be looked up.
+    pub(crate) fn edge_members(&self, edge: usize) -> impl Iterator<Item = (Range<u32>, Range<u32>)> + use<> {
+        let EdgeLayout { shape, first_producer, first_consumer, .. } = self.edges[edge];
+        let shift = |range: Range<u32>, by: u32| range.start + by..range.end + by;
+        (0..shape.groups()).map(move |group| {
+            let (producers, consumers) = (shape.producers_of(group), shape.consumers_of(group));
+            (shift(producers, first_producer), shift(consumers, first_consumer))
+        })
     }
 
     /// The groups that read a partition: one, or one for each edge that shares its data set.
