@@ -64,11 +64,22 @@ pub enum GuardianError {
 ///
 /// # Errors
 /// When the journal cannot be read; the rest of the sweep is done all the same.
-pub fn watch_and_sweep(mut pipe: impl Read, config: &GuardianConfig) -> Result<Sweep, GuardianError> {
-    let mut buffer = [0; 64];
-    // Whatever is written is ignored: only the end counts. A broken pipe is an end, too.
-    while pipe.read(&mut buffer).is_ok_and(|count| count > 0) {}
+pub fn watch_and_sweep(pipe: impl Read, config: &GuardianConfig) -> Result<Sweep, GuardianError> {
+    await_end(pipe);
     sweep(config)
+}
+
+/// Blocks until `pipe` has ended. Whatever is written to it is ignored; a broken pipe is an end, too, but a read that a
+/// signal interrupted is not.
+pub fn await_end(mut pipe: impl Read) {
+    let mut buffer = [0; 64];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => {}
+        }
+    }
 }
 
 /// Undoes, kills and removes, in this order. Idempotent.
@@ -205,6 +216,22 @@ mod tests {
 
         let second = sweep(&config).expect("swept");
         assert_eq!((second.killed.len(), second.removed_work_dir, second.problems.len()), (0, false, 0));
+    }
+
+    #[test]
+    fn a_signal_is_not_the_end_of_the_pipe() {
+        struct Signalled {
+            reads: u32,
+        }
+        impl Read for &mut Signalled {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                self.reads += 1;
+                if self.reads == 1 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(0) }
+            }
+        }
+        let mut pipe = Signalled { reads: 0 };
+        await_end(&mut pipe);
+        assert_eq!(pipe.reads, 2);
     }
 
     #[test]

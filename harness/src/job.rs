@@ -2,7 +2,7 @@
 
 pub use stormproof_chaos::fault::fault_file_name;
 pub use stormproof_coordinator::graph::{
-    Collector, JobGraph, JobGraphBuilder, JobGraphError, JobKind, JobRegistry, Operator, ParamError, Params, Record,
-    ResultPartitionType, ShipStrategy, Source, SourceStatus, Split, SplitSource, TaskContext, TaskError, TaskInfo,
-    VertexHandle,
+    Collector, JobGraph, JobGraphBuilder, JobGraphError, JobId, JobKind, JobRegistry, Operator, ParamError, Params,
+    Record, ResultPartitionType, ShipStrategy, Source, SourceStatus, Split, SplitSource, TaskContext, TaskError,
+    TaskInfo, VertexHandle,
 };

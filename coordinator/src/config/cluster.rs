@@ -1,9 +1,12 @@
 //! What a coordinator process is configured with.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::job::JobConfig;
 use super::options;
 use super::settings::{ConfigError, Settings};
+use crate::graph::JobKind;
 use crate::storage::Deadlines;
 
 /// Typed settings of the process; jobs have their own ([`super::job`]).
@@ -20,6 +23,20 @@ pub struct ClusterSettings {
 }
 
 impl ClusterSettings {
+    /// Reads a cluster's configuration as a coordinator does at its start, for whoever wants to know before it starts
+    /// one: what jobs take from it must be usable as well.
+    ///
+    /// # Errors
+    /// An unknown key, a wrong value, values that contradict each other.
+    pub fn of_map(map: &BTreeMap<String, String>) -> Result<(Settings, Self), ConfigError> {
+        let settings = Settings::from_map(map)?;
+        let typed = Self::new(&settings)?;
+        for kind in [JobKind::Batch, JobKind::Streaming] {
+            JobConfig::new(&settings, kind)?;
+        }
+        Ok((settings, typed))
+    }
+
     /// Reads them out of `settings`.
     ///
     /// # Errors

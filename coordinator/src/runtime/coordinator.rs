@@ -36,12 +36,7 @@ impl Coordinator {
     /// # Errors
     /// A wrong configuration, an address in use.
     pub async fn bind(config: CoordinatorConfig, registry: JobRegistry) -> Result<Self, CoordinatorError> {
-        let settings = Settings::from_map(&config.settings)?;
-        let typed = ClusterSettings::new(&settings)?;
-        // What jobs take from the cluster's configuration must be usable as well.
-        for kind in [crate::graph::JobKind::Batch, crate::graph::JobKind::Streaming] {
-            crate::config::job::JobConfig::new(&settings, kind)?;
-        }
+        let (settings, typed) = ClusterSettings::of_map(&config.settings)?;
         let blobs = match &config.store {
             None => None,
             Some(store) => {

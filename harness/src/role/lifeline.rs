@@ -1,10 +1,11 @@
 //! What ties a child to its runner: the parent-death signal, and the end of the standard input pipe.
 
 use std::future::Future;
-use std::io::{self, Read};
+use std::io;
 use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use stormproof_chaos::guardian::await_end;
 use tokio::sync::oneshot;
 
 /// How long a clean end may take once the pipe has ended; then the process exits all the same.
@@ -29,9 +30,7 @@ impl Lifeline {
         }
         let (send, ended) = oneshot::channel();
         std::thread::Builder::new().name("lifeline".to_owned()).spawn(move || {
-            let mut pipe = io::stdin().lock();
-            let mut buffer = [0; 64];
-            while pipe.read(&mut buffer).is_ok_and(|count| count > 0) {}
+            await_end(io::stdin().lock());
             let _ = send.send(());
             // The last resort if the clean end hangs; normally the process is gone long before.
             std::thread::sleep(GRACE);

@@ -18,6 +18,7 @@ pub use launch::{Child, LaunchError, Launcher};
 use stormproof_chaos::guardian::{GuardianConfig, watch_and_sweep};
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
 use stormproof_coordinator::graph::JobRegistry;
+use tokio::signal::unix::{SignalKind, signal};
 
 use lifeline::Lifeline;
 
@@ -87,6 +88,9 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::error::Error>> {
+    if role == Role::Guardian {
+        outlive_signals()?;
+    }
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     match role {
@@ -129,6 +133,18 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
             Ok(result?)
         }
     }
+}
+
+/// A guardian that a signal ended would leave everything behind: a service manager sends SIGTERM to all processes of a
+/// service, and a process group that is orphaned while stopped is sent SIGHUP. Only the end of the pipe counts.
+fn outlive_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _context = runtime.enter();
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()] {
+        // The handler stays for the life of the process, though nobody listens to what it tells.
+        drop(signal(kind)?);
+    }
+    Ok(())
 }
 
 /// Tells the runner, through the pipe that is our standard output, that we can be used.

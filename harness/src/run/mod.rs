@@ -65,10 +65,12 @@ pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, R
         shape: plan.cluster.clone(),
         run_dir: options.run_dir.clone(),
         seed: options.seed,
+        stop: options.stop.clone(),
         ..BundledConfig::default()
     };
     let mut timings = None;
     match BundledCluster::start(config).await {
+        Err(TargetError::Stopped) => stopped(&recorder),
         Err(error) => precondition(&recorder, &error),
         Ok(cluster) => {
             timings = Some(cluster.timings());
@@ -105,6 +107,11 @@ fn begin_record(plan: &Plan, options: &RunOptions) -> Result<Recorder, RunError>
 
 fn precondition(recorder: &Recorder, error: &TargetError) {
     recorder.record(RecordKind::Outcome { verdict: Verdict::Precondition, reason: chain(error) });
+}
+
+fn stopped(recorder: &Recorder) {
+    let reason = "the run was told to stop before its job had ended".to_owned();
+    recorder.record(RecordKind::Outcome { verdict: Verdict::Invalid, reason });
 }
 
 fn note_shutdown(recorder: &Recorder, result: Result<crate::target::Leftovers, TargetError>) {
@@ -166,13 +173,25 @@ impl<'a> Runner<'a> {
             self.outcome(Verdict::Skipped, reason);
             return;
         }
+        let stop = self.options.stop.clone();
+        let ended = tokio::select! {
+            () = self.run_job() => true,
+            () = stop.cancelled() => false,
+        };
+        if !ended {
+            // A fault that was just being injected or healed is open in the journal: the guardian undoes it.
+            stopped(&self.recorder);
+        }
+        self.held.heal_all().await;
+    }
+
+    async fn run_job(&mut self) {
         self.held.step(&self.facts, None, |trigger| *trigger == Trigger::BeforeSubmission).await;
         let output = self.options.output_dir();
         match self.submit(&output).await {
             Ok(job) => self.watch(&job, &output).await,
             Err(error) => self.outcome(Verdict::Precondition, chain(&error)),
         }
-        self.held.heal_all().await;
     }
 
     fn outcome(&self, verdict: Verdict, reason: String) {

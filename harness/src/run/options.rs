@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 /// Told what a run is doing.
 pub trait Progress: Send + Sync {
     /// The job of suite `suite` is in this state now. Called often.
@@ -29,13 +31,21 @@ pub struct RunOptions {
     pub repeat: String,
     /// Who is told.
     pub progress: Arc<dyn Progress>,
+    /// Once it is cancelled the run ends early: everything is healed and torn down, and the verdict is *invalid*.
+    pub stop: CancellationToken,
 }
 
 impl RunOptions {
     /// Runs in `run_dir` and tells nobody.
     #[must_use]
     pub fn new(run_dir: impl Into<PathBuf>, repeat: impl Into<String>) -> Self {
-        Self { run_dir: run_dir.into(), seed: 0, repeat: repeat.into(), progress: Arc::new(Silent) }
+        Self {
+            run_dir: run_dir.into(),
+            seed: 0,
+            repeat: repeat.into(),
+            progress: Arc::new(Silent),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// Where the job puts its output.

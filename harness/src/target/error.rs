@@ -1,6 +1,7 @@
 //! What can go wrong with a target.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use stormproof_chaos::fault::FaultError;
@@ -12,6 +13,23 @@ use crate::role::LaunchError;
 /// A target could not be brought up, asked or hurt.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
+    /// The cluster's configuration.
+    #[error(transparent)]
+    Settings(#[from] stormproof_coordinator::config::ConfigError),
+    /// Another process listens where REST was to be served.
+    #[error("REST address {0} is in use; stop what listens there, or choose another, port 0 takes any free one")]
+    AddressInUse(SocketAddr),
+    /// REST cannot be served there for another reason.
+    #[error("REST cannot be served on {address}")]
+    Address {
+        /// As asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It was told to stop before it was up.
+    #[error("the start was given up because it was told to stop")]
+    Stopped,
     /// A folder or file of the run.
     #[error("could not {action} {}", path.display())]
     File {

@@ -8,6 +8,7 @@ use serde_json::json;
 use stormproof::job::JobRegistry;
 use stormproof::verdict::Verdict;
 
+use super::output::say;
 use super::{CommandError, parity};
 
 /// Arguments of `stormproof doctor`.
@@ -60,7 +61,7 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Result<u8, CommandError> {
                 json!({ "check": check.name, "needed": check.needed, "ok": ok, "found": text })
             })
             .collect();
-        println!("{}", json!({ "checks": rows }));
+        say(json!({ "checks": rows }));
     } else {
         for check in &checks {
             let (mark, text) = match (&check.found, check.needed) {
@@ -68,7 +69,7 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Result<u8, CommandError> {
                 (Err(text), true) => ("MISSING", text),
                 (Err(text), false) => ("absent", text),
             };
-            println!("{mark:8} {:18} {text}", check.name);
+            say(format_args!("{mark:8} {:18} {text}", check.name));
         }
     }
     let sick = checks.iter().any(|check| check.needed && check.found.is_err());

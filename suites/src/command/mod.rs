@@ -6,26 +6,24 @@
 mod doctor;
 mod explain;
 mod jobs;
+mod output;
 mod parity;
+mod parts;
 mod progress;
 mod proxy;
 mod run;
 mod s3;
 mod settings;
+mod stop;
 mod submit;
 mod up;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use stormproof::job::JobRegistry;
-use stormproof::verdict::Verdict;
-
-/// Exit code of bad usage or bad input.
-pub const USAGE: u8 = 2;
-
-/// Exit code after an interrupt, once everything is healed.
-pub const INTERRUPTED: u8 = 130;
+use stormproof::verdict::{EXIT_USAGE, Verdict};
 
 /// Proves that a batch-and-stream engine recovers as it promises.
 #[derive(Debug, Parser)]
@@ -70,12 +68,17 @@ pub struct CommandError {
 impl CommandError {
     /// Bad usage or input.
     fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: USAGE }
+        Self { message: message.into(), code: EXIT_USAGE }
     }
 
     /// The same, for an error with sources.
     fn bad_input(error: &(dyn std::error::Error + 'static)) -> Self {
         Self::usage(chain(error))
+    }
+
+    /// What is needed is not there or does not work.
+    fn precondition(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self { message: chain(error), code: Verdict::Precondition.exit_code() }
     }
 
     /// Something of ours broke.
@@ -97,8 +100,10 @@ pub fn main() -> ExitCode {
     if let Some(code) = stormproof::role::dispatch(&registry) {
         return code;
     }
-    // clap prints and exits by itself, with code 2 for bad usage.
-    let arguments = Arguments::parse_from(proxy::with_two_dashes(std::env::args_os()));
+    let arguments = match Arguments::try_parse_from(proxy::with_two_dashes(std::env::args_os())) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::report(&error),
+    };
     match execute(arguments.command) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -126,18 +131,4 @@ fn execute(command: Command) -> Result<u8, CommandError> {
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     built.map_err(|error| CommandError::internal(&error))
-}
-
-/// Completes at SIGINT or SIGTERM.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        // Without handlers the signals end us at once, and the guardian tidies up.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::CommandError;
+use super::output::say;
 
 /// A parity list of the reference.
 struct List {
@@ -44,13 +45,13 @@ pub(super) fn print(as_json: bool) -> Result<u8, CommandError> {
             .iter()
             .map(|(list, named)| json!({ "list": list.name, "rows": list.rows, "with-a-test": named }))
             .collect();
-        println!("{}", json!({ "parity": lists }));
+        say(json!({ "parity": lists }));
         return Ok(0);
     }
     for (list, named) in &answers {
         let missing: Vec<u32> = (1..=list.rows).filter(|row| !named.contains(row)).collect();
-        println!("{}: {} of {} rows have a test", list.name, named.len(), list.rows);
-        println!("  without: {}", ranges(&missing));
+        say(format_args!("{}: {} of {} rows have a test", list.name, named.len(), list.rows));
+        say(format_args!("  without: {}", ranges(&missing)));
     }
     Ok(0)
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use stormproof::chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
+use stormproof::chaos::toxiproxy::{ServerConfig, ServerError, ToxiproxyServer};
 
-use super::{CommandError, interrupted, runtime};
+use super::output::say;
+use super::{CommandError, runtime, stop};
 
 /// Flags that Toxiproxy's users write with one dash.
 const ONE_DASH: [&str; 5] = ["-host", "-port", "-config", "-seed", "-version"];
@@ -67,18 +68,29 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
         ..ServerConfig::default()
     };
     runtime()?.block_on(async {
-        let stop = interrupted();
-        let server = ToxiproxyServer::start(config).await.map_err(|error| CommandError::bad_input(&error))?;
+        let stop = stop::at_signal()?;
+        let server = ToxiproxyServer::start(config).await.map_err(|error| not_started(arguments, &error))?;
         let api = format!("http://{}", server.api_address());
         if arguments.json {
-            println!("{}", json!({ "proxy-api": api }));
+            say(json!({ "proxy-api": api }));
         } else {
-            println!("proxy API {api}");
+            say(format_args!("proxy API {api}"));
         }
-        stop.await;
+        stop.cancelled().await;
         server.shutdown().await;
         Ok(0)
     })
+}
+
+/// With the name of the file, if that is what is wrong.
+fn not_started(arguments: &ProxyArguments, error: &ServerError) -> CommandError {
+    match (&arguments.config, error) {
+        (Some(file), ServerError::Proxies { message }) => CommandError::usage(format!(
+            "{} cannot be applied: {message}; correct it, or go on without the rest of it with --lenient",
+            file.display()
+        )),
+        _ => CommandError::bad_input(error),
+    }
 }
 
 fn address(host: &str, port: u16) -> Result<SocketAddr, CommandError> {

@@ -5,23 +5,30 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use stormproof::plan::Plan;
+use serde_json::json;
+use stormproof::plan::{Plan, PlannedFault};
 use stormproof::report::summary::Summary;
-use stormproof::report::{RunFolder, RunReport};
-use stormproof::run::{Outcome, RunOptions, run_bundled};
-
+use stormproof::report::{RunFolder, RunReport, TIMELINE, junit};
+use stormproof::run::{Outcome, RunError, RunOptions, run_bundled};
+use stormproof::verdict::EXIT_INTERRUPTED;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
+use super::output::say;
+use super::parts::PartsArguments;
 use super::progress::Board;
-use super::{CommandError, INTERRUPTED, interrupted, runtime};
+use super::{CommandError, runtime, stop};
 use crate::suites;
 
 /// Arguments of `stormproof run`.
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
-    /// Run only suites whose name contains one of these
+    /// Run only suites whose name contains one of these; a whole name selects that suite alone
     filter: Vec<String>,
+    /// A filter must be a whole name
+    #[arg(long)]
+    exact: bool,
     /// List the suites and start nothing
     #[arg(long)]
     list: bool,
@@ -31,6 +38,8 @@ pub(super) struct RunArguments {
     /// The cluster to test
     #[arg(long, default_value = "bundled", value_parser = ["bundled"])]
     target: String,
+    #[command(flatten)]
+    parts: PartsArguments,
     /// Folder of text that the batch job counts [default: this workspace's sources]
     #[arg(long, value_name = "DIR")]
     input: Option<PathBuf>,
@@ -40,6 +49,9 @@ pub(super) struct RunArguments {
     /// Folder for the report [default: stormproof-report/<time>]
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Also write the result as JUnit XML, here
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Suites that run at the same time, each on a cluster of its own
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
     jobs: u32,
@@ -55,21 +67,21 @@ pub(super) struct RunArguments {
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
     let input = arguments.input.clone().unwrap_or_else(suites::default_input);
     check_input(&input)?;
-    let plans = selected(suites::headline(&input), &arguments.filter)?;
-    if arguments.list {
-        plans.iter().for_each(|plan| println!("{}", plan.name));
+    let plans = selected(suites::headline(&input), &arguments.filter, arguments.exact)?;
+    if arguments.list || arguments.dry_run {
+        show(arguments, &plans);
         return Ok(0);
     }
-    if arguments.dry_run {
-        plans.iter().for_each(print_plan);
-        return Ok(0);
-    }
+    arguments.junit.as_deref().map_or(Ok(()), check_junit)?;
     let folder = report_folder(arguments.report.as_deref())?;
-    let runtime = runtime()?;
-    let outcomes = runtime.block_on(run_all(arguments, plans, &folder));
-    let Some(outcomes) = outcomes? else {
+    let outcomes = runtime()?.block_on(async {
+        let stop = stop::at_signal()?;
+        let outcomes = run_all(arguments, plans, &folder, &stop).await?;
+        Ok((!stop.is_cancelled()).then_some(outcomes))
+    })?;
+    let Some(outcomes) = outcomes else {
         eprintln!("interrupted; everything is healed, what was recorded is in {}", folder.path().display());
-        return Ok(INTERRUPTED);
+        return Ok(EXIT_INTERRUPTED);
     };
     conclude(arguments, &outcomes, &folder)
 }
@@ -86,26 +98,53 @@ fn check_input(input: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn selected(plans: Vec<Plan>, filter: &[String]) -> Result<Vec<Plan>, CommandError> {
-    if filter.is_empty() {
+fn selected(plans: Vec<Plan>, filters: &[String], exact: bool) -> Result<Vec<Plan>, CommandError> {
+    if filters.is_empty() {
         return Ok(plans);
     }
     let names: Vec<String> = plans.iter().map(|plan| plan.name.clone()).collect();
-    if let Some(unknown) = filter.iter().find(|part| !names.iter().any(|name| name.contains(part.as_str()))) {
-        return Err(CommandError::usage(format!(
-            "no suite's name contains `{unknown}`; there are {}",
-            names.join(", ")
-        )));
+    // The command that repeats a suite names it in full, and must not run another whose name is longer.
+    let whole = |filter: &String| exact || names.contains(filter);
+    let selects = |filter: &String, name: &String| if whole(filter) { name == filter } else { name.contains(filter) };
+    if let Some(unknown) = filters.iter().find(|filter| !names.iter().any(|name| selects(filter, name))) {
+        let how = if exact { "is called" } else { "has a name that contains" };
+        return Err(CommandError::usage(format!("no suite {how} `{unknown}`; there are {}", names.join(", "))));
     }
-    Ok(plans.into_iter().filter(|plan| filter.iter().any(|part| plan.name.contains(part.as_str()))).collect())
+    Ok(plans.into_iter().filter(|plan| filters.iter().any(|filter| selects(filter, &plan.name))).collect())
 }
 
-fn print_plan(plan: &Plan) {
-    println!("{}\n  {}", plan.name, plan.about);
-    println!("  job {} {:?}", plan.job.name, plan.job.params);
-    for fault in &plan.faults {
-        println!("  fault {}: {} {}, healed {}", fault.name, fault.spec, fault.begin, fault.heal);
+/// What would be run.
+fn show(arguments: &RunArguments, plans: &[Plan]) {
+    if arguments.json {
+        let suite = |plan: &Plan| {
+            let faults = plan.faults.iter().map(fault_line);
+            json!({
+                "name": plan.name, "about": plan.about, "job": plan.job.name, "params": plan.job.params,
+                "faults": faults.collect::<Vec<_>>(),
+            })
+        };
+        return say(json!({ "suites": plans.iter().map(suite).collect::<Vec<_>>() }));
     }
+    for plan in plans {
+        say(&plan.name);
+        if arguments.dry_run {
+            say(format_args!("  {}\n  job {} {:?}", plan.about, plan.job.name, plan.job.params));
+            plan.faults.iter().for_each(|fault| say(format_args!("  fault {}", fault_line(fault))));
+        }
+    }
+}
+
+fn fault_line(fault: &PlannedFault) -> String {
+    format!("{}: {} {}, healed {}", fault.name, fault.spec, fault.begin, fault.heal)
+}
+
+/// Before anything starts: a result that cannot be written is noticed late.
+fn check_junit(file: &Path) -> Result<(), CommandError> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() && !file.is_dir() {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!("--junit {} is no file in a folder that exists", file.display())))
 }
 
 /// A folder that is new: an earlier report is never written over.
@@ -113,79 +152,100 @@ fn report_folder(wanted: Option<&Path>) -> Result<RunFolder, CommandError> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let path =
         wanted.map_or_else(|| Path::new("stormproof-report").join(since_epoch.as_millis().to_string()), Path::to_owned);
-    if path.join("summary.json").exists() {
+    if holds_report(&path) {
         let message = format!("{} holds a report already; name another folder with --report", path.display());
         return Err(CommandError::usage(message));
     }
     RunFolder::create(path).map_err(|error| CommandError::bad_input(&error))
 }
 
-/// Runs all plans, a few at a time; `None` if interrupted, once every cluster is torn down.
+/// True for a finished report, and for the records of a run that was killed.
+fn holds_report(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    folder.join("summary.json").exists() || entries.into_iter().any(|entry| entry.path().join(TIMELINE).exists())
+}
+
+/// Runs all plans, a few at a time. Once `stop` is cancelled, or anything of ours breaks, no more are started and those
+/// that run are healed and torn down.
 async fn run_all(
     arguments: &RunArguments,
     plans: Vec<Plan>,
     folder: &RunFolder,
-) -> Result<Option<Vec<Outcome>>, CommandError> {
+    stop: &CancellationToken,
+) -> Result<Vec<Outcome>, CommandError> {
     let board = Arc::new(Board::new());
     let places = Arc::new(Semaphore::new(arguments.jobs as usize));
+    // Cancelled with `stop`, but not the other way round.
+    let end = stop.child_token();
     let mut running = JoinSet::new();
     for (position, plan) in plans.into_iter().enumerate() {
-        let (board, places) = (Arc::clone(&board), Arc::clone(&places));
+        let (board, places, end) = (Arc::clone(&board), Arc::clone(&places), end.clone());
         let timeline = folder.suite(&plan.name).map_err(|error| CommandError::bad_input(&error))?;
         let options = RunOptions {
             run_dir: timeline.parent().unwrap_or(&timeline).to_owned(),
             seed: arguments.seed,
             repeat: repeat_command(arguments, &plan.name),
             progress: Arc::<Board>::clone(&board),
+            stop: end.clone(),
         };
         running.spawn(async move {
             // Closed only if this task is gone as well.
             let _place = places.acquire_owned().await;
-            board.started(&plan.name);
-            let result = run_bundled(&plan, &options).await;
-            if let Ok(outcome) = &result {
-                board.ended(outcome);
-            }
-            (position, result)
-        });
-    }
-    let mut outcomes = vec![];
-    loop {
-        tokio::select! {
-            ended = running.join_next() => match ended {
-                None => break,
-                Some(Ok((position, Ok(outcome)))) => outcomes.push((position, outcome)),
-                Some(Ok((_, Err(error)))) => return Err(CommandError::internal(&error)),
-                Some(Err(error)) => return Err(CommandError::internal(&error)),
-            },
-            () = interrupted() => {
-                // Dropping the clusters ends their processes; their guardians undo what is open and tidy up.
-                running.shutdown().await;
+            if end.is_cancelled() {
                 return Ok(None);
             }
+            board.started(&plan.name);
+            let outcome = run_bundled(&plan, &options).await?;
+            if !end.is_cancelled() {
+                board.ended(&outcome);
+            }
+            Ok::<_, RunError>(Some((position, outcome)))
+        });
+    }
+    let (mut outcomes, mut broken) = (vec![], None);
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok(Ok(outcome)) => outcomes.extend(outcome),
+            Ok(Err(error)) => broken = broken.or(Some(CommandError::internal(&error))),
+            Err(error) => broken = broken.or(Some(CommandError::internal(&error))),
+        }
+        if broken.is_some() {
+            end.cancel();
         }
     }
     outcomes.sort_by_key(|(position, _)| *position);
-    Ok(Some(outcomes.into_iter().map(|(_, outcome)| outcome).collect()))
+    broken.map_or_else(|| Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect()), Err)
 }
 
 fn repeat_command(arguments: &RunArguments, suite: &str) -> String {
-    let input = arguments.input.as_ref().map(|input| format!(" --input {}", input.display())).unwrap_or_default();
+    let input = arguments.input.as_ref().map(|input| format!(" --input {}", quoted(input))).unwrap_or_default();
     format!("cargo run -- run {suite} --target {} --seed {}{input}", arguments.target, arguments.seed)
+}
+
+/// As a shell must read it to get it back.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn conclude(arguments: &RunArguments, outcomes: &[Outcome], folder: &RunFolder) -> Result<u8, CommandError> {
     let report = RunReport { suites: outcomes.iter().map(|outcome| outcome.report.clone()).collect() };
     folder.write(&report).map_err(|error| CommandError::internal(&error))?;
+    if let Some(file) = &arguments.junit {
+        std::fs::write(file, junit::render(&report)).map_err(|error| {
+            CommandError::usage(format!("the result could not be written to {}: {error}", file.display()))
+        })?;
+    }
     let verdict = report.verdict();
     if arguments.json {
-        println!("{}", Summary::of(&report).to_json());
+        say(Summary::of(&report).to_json());
     } else {
         for outcome in outcomes.iter().filter(|outcome| !outcome.verdict().is_green()) {
-            println!("{}\n", outcome.explain());
+            say(format_args!("{}\n", outcome.explain()));
         }
         let path = folder.path().join("report.md");
-        println!("{} suites: {verdict}; report: {}", outcomes.len(), path.display());
+        say(format_args!("{} suites: {verdict}; report: {}", outcomes.len(), path.display()));
     }
     if arguments.timings {
         print_timings(outcomes);
@@ -207,5 +267,32 @@ fn print_timings(outcomes: &[Outcome]) {
             start.ready.as_millis(),
             recovery.map_or("-", |judgement| judgement.summary.as_str()),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(filters: &[&str], exact: bool) -> Result<Vec<String>, String> {
+        let plans = ["batch::kill", "batch::kill_twice", "stream::kill"].map(|name| Plan::new(name, "", "job"));
+        let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+        let selected = selected(plans.to_vec(), &filters, exact).map_err(|error| error.message)?;
+        Ok(selected.into_iter().map(|plan| plan.name).collect())
+    }
+
+    #[test]
+    fn a_whole_name_selects_that_suite_alone() {
+        assert_eq!(names(&["batch::kill"], false).as_deref(), Ok(["batch::kill".to_owned()].as_slice()));
+        assert_eq!(names(&["kill"], false).map(|names| names.len()), Ok(3));
+        assert_eq!(names(&["batch::kill", "twice"], false).map(|names| names.len()), Ok(2));
+        assert!(names(&["kill"], true).is_err_and(|message| message.contains("no suite is called `kill`")));
+    }
+
+    #[test]
+    fn a_path_with_a_space_is_quoted_in_the_repeat_command() {
+        assert_eq!(quoted(Path::new("/data/texts")), "/data/texts");
+        assert_eq!(quoted(Path::new("my texts")), "'my texts'");
+        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
     }
 }

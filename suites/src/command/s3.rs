@@ -6,7 +6,8 @@ use clap::Args;
 use serde_json::json;
 use stormproof::store::{S3Server, S3ServerConfig};
 
-use super::{CommandError, interrupted, runtime};
+use super::output::say;
+use super::{CommandError, runtime, stop};
 
 /// Arguments of `stormproof s3`.
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub(super) struct S3Arguments {
 /// Serves until interrupted. Everything is in memory.
 pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
     runtime()?.block_on(async {
-        let stop = interrupted();
+        let stop = stop::at_signal()?;
         let config = S3ServerConfig {
             listen: arguments.listen,
             access_key: arguments.access_key.clone(),
@@ -43,11 +44,11 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
             server.backend().create_bucket(bucket).map_err(|error| CommandError::bad_input(&error))?;
         }
         if arguments.json {
-            println!("{}", json!({ "endpoint": server.endpoint(), "buckets": arguments.buckets }));
+            say(json!({ "endpoint": server.endpoint(), "buckets": arguments.buckets }));
         } else {
-            println!("S3 at {}", server.endpoint());
+            say(format_args!("S3 at {}", server.endpoint()));
         }
-        stop.await;
+        stop.cancelled().await;
         server.shutdown().await.map_err(|error| CommandError::internal(&error))?;
         Ok(0)
     })

@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn a_pair_without_a_value_is_refused_with_its_text() {
         let error = pairs("-p", &["records".to_owned()]).expect_err("refused");
-        assert_eq!(error.code, super::super::USAGE);
+        assert_eq!(error.code, stormproof::verdict::EXIT_USAGE);
         assert!(error.message.contains("-p records"), "{}", error.message);
     }
 }

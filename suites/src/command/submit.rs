@@ -6,12 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use stormproof::flink::job::JobDetail;
+use stormproof::flink::job::{ExceptionEntry, JobDetail};
 use stormproof::flink::{RestClient, RestError, RunRequest};
-use stormproof::verdict::Verdict;
+use stormproof::verdict::{EXIT_INTERRUPTED, Verdict};
 
 use super::jobs::TargetArgument;
-use super::{CommandError, INTERRUPTED, interrupted, runtime, settings};
+use super::output::say;
+use super::{CommandError, runtime, settings, stop};
 
 /// Pause between two looks at the job.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -50,6 +51,7 @@ pub(super) fn submit(arguments: &SubmitArguments) -> Result<u8, CommandError> {
     };
     let client = arguments.target.client()?;
     runtime()?.block_on(async {
+        let stop = stop::at_signal()?;
         let id = client.run_jar(&arguments.job, &request).await.map_err(|error| arguments.target.failed(&error))?;
         if arguments.detach {
             report(arguments, &id, "SUBMITTED");
@@ -59,11 +61,14 @@ pub(super) fn submit(arguments: &SubmitArguments) -> Result<u8, CommandError> {
             ended = wait_for_end(&client, &id) => {
                 let state = ended.map_err(|error| arguments.target.failed(&error))?;
                 report(arguments, &id, &state);
+                if state == "FAILED" {
+                    tell_why(&client, &id).await;
+                }
                 Ok(if state == "FINISHED" { 0 } else { Verdict::Fail.exit_code() })
             }
-            () = interrupted() => {
+            () = stop.cancelled() => {
                 eprintln!("stopped waiting; the job goes on, `stormproof cancel {id}` ends it");
-                Ok(INTERRUPTED)
+                Ok(EXIT_INTERRUPTED)
             }
         }
     })
@@ -71,9 +76,30 @@ pub(super) fn submit(arguments: &SubmitArguments) -> Result<u8, CommandError> {
 
 fn report(arguments: &SubmitArguments, id: &str, state: &str) {
     if arguments.json {
-        println!("{}", json!({ "id": id, "state": state }));
+        say(json!({ "id": id, "state": state }));
     } else {
-        println!("{id}  {state}");
+        say(format_args!("{id}  {state}"));
+    }
+}
+
+/// The newest failure, with the task it began in.
+async fn tell_why(client: &RestClient, id: &str) {
+    let Ok(failures) = client.exceptions(id).await else { return };
+    if let Some(failure) = failures.history.entries.first() {
+        eprintln!("stormproof: job {id} failed: {}", reason(failure));
+    }
+}
+
+/// The task that failed first, and the chain of causes in one line.
+fn reason(failure: &ExceptionEntry) -> String {
+    let lines = failure.stacktrace.lines().map(str::trim);
+    let outer = failure.stacktrace.lines().next().unwrap_or(&failure.exception_name);
+    let causes = std::iter::once(outer).chain(lines.filter_map(|line| line.strip_prefix("Caused by: ")));
+    let chain = causes.collect::<Vec<_>>().join(": ");
+    let tasks = std::iter::once(failure).chain(&failure.concurrent_exceptions);
+    match tasks.filter_map(|entry| entry.task_name.as_ref()).next() {
+        Some(task) => format!("{task}: {chain}"),
+        None => chain,
     }
 }
 
@@ -120,4 +146,29 @@ fn progress_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {elapsed:>4} {pos}/{len} tasks finished  {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(stacktrace: &str, task: Option<&str>) -> ExceptionEntry {
+        ExceptionEntry {
+            stacktrace: stacktrace.to_owned(),
+            task_name: task.map(ToOwned::to_owned),
+            ..ExceptionEntry::default()
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_chain_of_causes_and_the_task_it_began_in() {
+        assert_eq!(reason(&failure("Boom: why\n\tat a.b.C", Some("map (1/2)"))), "map (1/2): Boom: why");
+        let inner = failure("Boom: why", Some("map (1/2)"));
+        let outer = ExceptionEntry {
+            concurrent_exceptions: vec![inner],
+            ..failure("JobException: suppressed\n\tat x\nCaused by: A: b\nCaused by: why", None)
+        };
+        assert_eq!(reason(&outer), "map (1/2): JobException: suppressed: A: b: why");
+        assert_eq!(reason(&failure("no checkpoint store", None)), "no checkpoint store");
+    }
 }

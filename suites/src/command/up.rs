@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use stormproof::plan::ClusterShape;
+use stormproof::target::TargetError;
 use stormproof::target::bundled::{BundledCluster, BundledConfig};
 
-use super::{CommandError, interrupted, runtime, settings};
+use super::output::say;
+use super::parts::PartsArguments;
+use super::{CommandError, runtime, settings, stop};
 
 /// Arguments of `stormproof up`.
 #[derive(Debug, Args)]
@@ -25,6 +28,8 @@ pub(super) struct UpArguments {
     /// Address of the first coordinator's REST API; port 0 takes any
     #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDR")]
     rest: SocketAddr,
+    #[command(flatten)]
+    parts: PartsArguments,
     /// Folder of the HA store, kept after the end [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     ha: Option<PathBuf>,
@@ -44,26 +49,37 @@ pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
     let settings = settings::pairs("-D", &arguments.settings)?;
     let shape =
         ClusterShape { executors: arguments.executors, slots: arguments.slots, standbys: arguments.standbys, settings };
-    let config = BundledConfig {
-        shape,
-        run_dir: arguments.logs.clone(),
-        rest: Some(arguments.rest),
-        ha_dir: arguments.ha.clone(),
-        seed: 0,
-    };
     runtime()?.block_on(async {
-        // Before anything starts: a signal during the start must not be lost.
-        let stop = interrupted();
-        tokio::pin!(stop);
-        let cluster = tokio::select! {
-            started = BundledCluster::start(config) => started.map_err(|error| CommandError::bad_input(&error))?,
-            () = &mut stop => return Ok(0),
+        let stop = stop::at_signal()?;
+        let config = BundledConfig {
+            shape,
+            run_dir: arguments.logs.clone(),
+            rest: Some(arguments.rest),
+            ha_dir: arguments.ha.clone(),
+            seed: 0,
+            stop: stop.clone(),
+        };
+        let cluster = match BundledCluster::start(config).await {
+            Ok(cluster) => cluster,
+            Err(TargetError::Stopped) => return Ok(0),
+            Err(error) => return Err(not_started(&error)),
         };
         announce(&cluster, arguments.json);
-        stop.await;
+        stop.cancelled().await;
         cluster.shutdown().await.map_err(|error| CommandError::internal(&error))?;
         Ok(0)
     })
+}
+
+/// What was asked for is wrong, or this machine is.
+fn not_started(error: &TargetError) -> CommandError {
+    match error {
+        TargetError::Settings(_)
+        | TargetError::AddressInUse(_)
+        | TargetError::Address { .. }
+        | TargetError::File { .. } => CommandError::bad_input(error),
+        _ => CommandError::precondition(error),
+    }
 }
 
 fn announce(cluster: &BundledCluster, json: bool) {
@@ -77,15 +93,15 @@ fn announce(cluster: &BundledCluster, json: bool) {
             "processes": cluster.processes().iter().map(|(name, process)| (name.clone(), process.pid)).collect::<std::collections::BTreeMap<_, _>>(),
             "ready-ms": cluster.timings().ready.as_millis(),
         });
-        println!("{ready}");
+        say(ready);
     } else {
-        println!(
+        say(format_args!(
             "ready after {} ms: REST {}; store {} (through proxy: http://{}); proxy API {}",
             cluster.timings().ready.as_millis(),
             cluster.rest_addresses().join(" "),
             cluster.store_endpoint(),
             link.address,
             link.api,
-        );
+        ));
     }
 }

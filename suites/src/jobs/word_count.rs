@@ -174,7 +174,9 @@ impl Operator for Write {
 
     fn finish(&mut self, _context: &mut dyn TaskContext, _out: &mut dyn Collector) -> Result<(), TaskError> {
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
+            fs::create_dir_all(folder).map_err(|error| {
+                TaskError::from_error(&error).context(format!("could not make the output folder {}", folder.display()))
+            })?;
         }
         let temporary = self.path.with_extension("tmp");
         let mut file = std::io::BufWriter::new(fs::File::create(&temporary)?);

@@ -1,6 +1,5 @@
 //! Starting the parts of a cluster.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreCon
 use stormproof_store::{S3Server, S3ServerConfig};
 use tokio::time::{Instant, sleep};
 
-use super::{BUCKET, BundledConfig, STORE_PROXY, make_dir};
+use super::{BUCKET, BundledConfig, STORE_PROXY, Timings, make_dir};
 use crate::flink::RestClient;
 use crate::role::{Child, Launcher, Role};
 use crate::target::TargetError;
@@ -48,19 +47,51 @@ impl Infrastructure {
     }
 }
 
+/// All parts of a cluster that is up.
+pub(super) struct Parts {
+    pub(super) infrastructure: Infrastructure,
+    pub(super) faults_dir: PathBuf,
+    pub(super) children: Vec<Child>,
+    pub(super) rest: RestClient,
+    pub(super) timings: Timings,
+}
+
+impl Parts {
+    /// Starts everything but the guardian, and waits until a job can be submitted. `began` is when the start began.
+    pub(super) async fn start(
+        config: &BundledConfig,
+        launcher: &Launcher,
+        work_dir: &Path,
+        began: Instant,
+    ) -> Result<Self, TargetError> {
+        let infrastructure = Infrastructure::start(config.seed).await?;
+        let store_and_proxy = began.elapsed();
+        let faults_dir = work_dir.join("faults");
+        let ha_dir = config.ha_dir.clone().unwrap_or_else(|| work_dir.join("ha"));
+        make_dir(&faults_dir)?;
+        make_dir(&ha_dir)?;
+        let store = &infrastructure.store_config;
+        let bring_up = BringUp { launcher, config, store, work_dir, faults_dir: &faults_dir, ha_dir: &ha_dir };
+        let children = bring_up.processes().await?;
+        let rest = bring_up.registered(&children).await?;
+        let timings = Timings { store_and_proxy, ready: began.elapsed() };
+        Ok(Self { infrastructure, faults_dir, children, rest, timings })
+    }
+}
+
 /// What every process of the cluster is started with.
-pub(super) struct BringUp<'a> {
-    pub(super) launcher: &'a Launcher,
-    pub(super) config: &'a BundledConfig,
-    pub(super) store: &'a StoreConfig,
-    pub(super) work_dir: &'a Path,
-    pub(super) faults_dir: &'a Path,
-    pub(super) ha_dir: &'a Path,
+struct BringUp<'a> {
+    launcher: &'a Launcher,
+    config: &'a BundledConfig,
+    store: &'a StoreConfig,
+    work_dir: &'a Path,
+    faults_dir: &'a Path,
+    ha_dir: &'a Path,
 }
 
 impl BringUp<'_> {
     /// Starts all coordinators and executors at once.
-    pub(super) async fn processes(&self) -> Result<Vec<Child>, TargetError> {
+    async fn processes(&self) -> Result<Vec<Child>, TargetError> {
         let shape = &self.config.shape;
         let coordinators = (1..=1 + shape.standbys).map(|number| self.coordinator(number));
         let executors = (1..=shape.executors).map(|number| self.executor(number));
@@ -91,7 +122,7 @@ impl BringUp<'_> {
             rest_address: rest,
             rpc_address: "127.0.0.1:0".to_owned(),
             store: Some(self.store.clone()),
-            settings: self.settings(),
+            settings: self.config.settings(),
         };
         Ok(self.launcher.launch(Role::Coordinator, &name, &config, &self.log(&name)).await?)
     }
@@ -108,19 +139,9 @@ impl BringUp<'_> {
             data_address: "127.0.0.1:0".to_owned(),
             store: Some(self.store.clone()),
             chaos_dir: Some(self.faults_dir.to_owned()),
-            settings: self.settings(),
+            settings: self.config.settings(),
         };
         Ok(self.launcher.launch(Role::Executor, &name, &config, &self.log(&name)).await?)
-    }
-
-    /// Our defaults for a test cluster, then what the plan asks for.
-    fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::from([
-            ("heartbeat.interval".to_owned(), "500 ms".to_owned()),
-            ("heartbeat.timeout".to_owned(), "10 s".to_owned()),
-        ]);
-        settings.extend(self.config.shape.settings.clone());
-        settings
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -128,7 +149,7 @@ impl BringUp<'_> {
     }
 
     /// A client of the coordinators, once every executor has registered.
-    pub(super) async fn registered(&self, children: &[Child]) -> Result<RestClient, TargetError> {
+    async fn registered(&self, children: &[Child]) -> Result<RestClient, TargetError> {
         let ready = children.iter().filter_map(|child| child.ready.as_ref()?.rest.as_ref());
         let rest = RestClient::new(ready.map(|address| format!("http://{address}")).collect())
             .map_err(|source| TargetError::Rest { what: "give a usable address".to_owned(), source })?;

@@ -5,14 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stormproof_chaos::guardian::GuardianConfig;
 
-use super::make_dir;
 use crate::role::{Child, Launcher, Role};
 use crate::target::TargetError;
 
 /// How long the guardian's sweep may take at the end of a run.
 const SWEEP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A run that can be tidied up, before its guardian has been started.
+/// A run that has a name and nothing else yet.
 pub(super) struct Prepared {
     config: GuardianConfig,
     log: PathBuf,
@@ -25,12 +24,11 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Names the run and makes its work folder.
+    /// Names the run.
     pub(super) fn prepare(run_dir: &Path) -> Result<Prepared, TargetError> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let tag = format!("{}-{:x}", std::process::id(), since_epoch.as_nanos());
         let work_dir = std::env::temp_dir().join(format!("stormproof-{tag}"));
-        make_dir(&work_dir)?;
         let journal = absolute(run_dir)?.join("faults.journal");
         let config = GuardianConfig { tag, journal, work_dir };
         Ok(Prepared { config, log: run_dir.join("guardian.log") })
@@ -39,6 +37,11 @@ impl Guard {
     /// The run's fault journal.
     pub(super) fn journal(&self) -> &Path {
         &self.config.journal
+    }
+
+    /// The run's work folder.
+    pub(super) fn work_dir(&self) -> &Path {
+        &self.config.work_dir
     }
 
     /// Ends the guardian, which sweeps once more and finds nothing, or what we missed.
@@ -60,14 +63,19 @@ impl Prepared {
         &self.config.tag
     }
 
-    pub(super) fn work_dir(&self) -> &Path {
-        &self.config.work_dir
-    }
-
-    /// Starts the guardian.
+    /// Starts the guardian, then makes the work folder: one that is killed in between leaves no folder behind.
     pub(super) async fn start(self, launcher: &Launcher) -> Result<Guard, TargetError> {
         let guardian = launcher.launch(Role::Guardian, "guardian", &self.config, &self.log).await?;
-        Ok(Guard { config: self.config, guardian })
+        let work_dir = &self.config.work_dir;
+        // Not with its parents: a temporary folder that is not there is a mistake to be told.
+        match std::fs::create_dir(work_dir) {
+            Ok(()) => Ok(Guard { config: self.config, guardian }),
+            Err(source) => {
+                let failed = TargetError::File { action: "create folder", path: work_dir.clone(), source };
+                guardian.end(SWEEP_DEADLINE).await;
+                Err(failed)
+            }
+        }
     }
 }
 

@@ -5,11 +5,11 @@
 //! however we end.
 
 mod bring_up;
+mod config;
 mod faults;
 mod guard;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use stormproof_chaos::toxiproxy::ToxiproxyServer;
 use stormproof_store::S3Server;
 use tokio::time::Instant;
 
-use self::bring_up::{BringUp, Infrastructure};
+use self::bring_up::Parts;
+pub use self::config::BundledConfig;
 use self::guard::Guard;
 use super::{Capability, Leftovers, StoreRequest, Target, TargetError};
 use crate::flink::{RestClient, RunRequest};
@@ -36,21 +37,6 @@ pub const STORE_PROXY: &str = "store";
 
 /// How long a child may take to end by itself.
 const END_DEADLINE: Duration = Duration::from_secs(3);
-
-/// How a bundled cluster is brought up.
-#[derive(Debug, Clone, Default)]
-pub struct BundledConfig {
-    /// Executors, slots, standbys, settings.
-    pub shape: ClusterShape,
-    /// Where logs and the fault journal go; kept after the end. Made if absent.
-    pub run_dir: PathBuf,
-    /// Address of the first coordinator's REST API; any port if absent.
-    pub rest: Option<SocketAddr>,
-    /// Folder of the HA store, kept after the end; one in the work folder if absent.
-    pub ha_dir: Option<PathBuf>,
-    /// Seed of the proxy's random choices.
-    pub seed: u64,
-}
 
 /// A running bundled cluster.
 ///
@@ -91,49 +77,49 @@ impl BundledCluster {
     /// # Errors
     /// When any part does not start; whatever had started is torn down.
     pub async fn start(config: BundledConfig) -> Result<Self, TargetError> {
+        config.check()?;
         let began = Instant::now();
         make_dir(&config.run_dir)?;
         let guard = Guard::prepare(&config.run_dir)?;
-        let (tag, work_dir) = (guard.tag().to_owned(), guard.work_dir().to_owned());
+        let tag = guard.tag().to_owned();
         let launcher = Launcher::new(&tag).map_err(TargetError::Launcher)?;
         // The guardian first of all: whatever starts after it cannot be left behind.
         let guard = guard.start(&launcher).await?;
-        let Infrastructure { store, proxy, link, store_config } = Infrastructure::start(config.seed).await?;
-        let store_and_proxy = began.elapsed();
-        let faults_dir = work_dir.join("faults");
-        let ha_dir = config.ha_dir.clone().unwrap_or_else(|| work_dir.join("ha"));
-        make_dir(&faults_dir)?;
-        make_dir(&ha_dir)?;
-        let bring_up = BringUp {
-            launcher: &launcher,
-            config: &config,
-            store: &store_config,
-            work_dir: &work_dir,
-            faults_dir: &faults_dir,
-            ha_dir: &ha_dir,
+        let started = tokio::select! {
+            started = Parts::start(&config, &launcher, guard.work_dir(), began) => started,
+            () = config.stop.cancelled() => Err(TargetError::Stopped),
         };
-        let children = bring_up.processes().await?;
-        let rest = bring_up.registered(&children).await?;
-        let timings = Timings { store_and_proxy, ready: began.elapsed() };
-        let processes = children.iter().map(|child| (child.name.clone(), child.process)).collect();
-        let coordinators = children.iter().filter_map(coordinator_address).collect();
-        let capabilities = capabilities(&config.shape);
-        Ok(Self {
+        match started {
+            Ok(parts) => Ok(Self::of(parts, launcher, guard, tag, &config)),
+            Err(error) => {
+                // Its children die with it.
+                drop(launcher);
+                if let Err(left) = guard.finish().await {
+                    tracing::warn!(error = %crate::role::chain(&left), "a cluster that did not start was not tidied up");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn of(parts: Parts, launcher: Launcher, guard: Guard, tag: String, config: &BundledConfig) -> Self {
+        let Parts { infrastructure, faults_dir, children, rest, timings } = parts;
+        Self {
             rest,
-            coordinators,
-            capabilities,
+            coordinators: children.iter().filter_map(coordinator_address).collect(),
+            capabilities: capabilities(&config.shape),
             faults_dir,
-            work_dir,
-            link,
+            work_dir: guard.work_dir().to_owned(),
+            link: infrastructure.link,
+            processes: children.iter().map(|child| (child.name.clone(), child.process)).collect(),
             children,
-            processes,
-            store,
-            proxy,
+            store: infrastructure.store,
+            proxy: infrastructure.proxy,
             launcher,
             guard,
             tag,
             timings,
-        })
+        }
     }
 
     /// REST addresses of all coordinators.
@@ -183,9 +169,10 @@ impl BundledCluster {
         let leftovers =
             Leftovers { processes: processes.iter().map(ToString::to_string).collect(), ..Leftovers::default() };
         self.proxy.shutdown().await;
-        self.store.shutdown().await?;
+        let stopped = self.store.shutdown().await;
         let swept = self.guard.finish().await;
         drop(self.launcher);
+        stopped?;
         swept?;
         Ok(leftovers)
     }

@@ -1,0 +1,21 @@
+//! The `stormproof` command from outside: exit codes, what it prints, what it leaves.
+//!
+//! | module | what it tests |
+//! | --- | --- |
+//! | `bad_input` | one sentence, exit code 2, nothing started |
+//! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
+//! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
+//! | `run` | `run` from start to report |
+//! | `signals` | SIGINT and SIGTERM |
+//! | `kill` | SIGKILL at many moments |
+//!
+//! `support` starts the command in a sandbox with a temporary folder of its own, by which everything that belongs to it
+//! is found, and waits for facts.
+
+mod bad_input;
+mod cluster;
+mod kill;
+mod read_only;
+mod run;
+mod signals;
+mod support;

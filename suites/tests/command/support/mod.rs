@@ -1,0 +1,107 @@
+//! Sandboxes, commands in them, and facts about what belongs to them.
+
+mod processes;
+mod running;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+pub(crate) use self::processes::{is_listening, listening_sockets};
+pub(crate) use self::running::{Finished, Running};
+
+/// How long a fact may take to become true. Only ever waited for in full by a test that fails.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until `fact` gives something.
+pub(crate) fn eventually<T>(what: &str, limit: Duration, mut fact: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(value) = fact() {
+            return value;
+        }
+        assert!(began.elapsed() < limit, "after {limit:?} it is still not true that {what}");
+        std::thread::sleep(Duration::from_micros(500));
+    }
+}
+
+/// A current folder and a temporary folder that nothing else uses.
+pub(crate) struct Sandbox {
+    root: TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("tmp")).unwrap();
+        fs::create_dir(root.path().join("here")).unwrap();
+        Self { root }
+    }
+
+    /// The current folder of its commands.
+    pub(crate) fn here(&self) -> PathBuf {
+        self.root.path().join("here")
+    }
+
+    /// The temporary folder of its commands.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.root.path().join("tmp")
+    }
+
+    /// Writes a file below the current folder.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.here().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stormproof"));
+        command.args(arguments).current_dir(self.here()).env("TMPDIR", self.temporary());
+        command
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
+        self.start(arguments).finish()
+    }
+
+    /// Processes that were started in this sandbox, guardians too: all of them have its temporary folder.
+    pub(crate) fn processes(&self) -> Vec<processes::Found> {
+        processes::with_environment(&format!("TMPDIR={}", self.temporary().display()))
+    }
+
+    /// What lies in the temporary folder.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        names(&self.temporary())
+    }
+
+    /// Nothing is left, now and not a moment later.
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(self.processes(), [], "processes");
+        assert_eq!(self.leftovers(), Vec::<String>::new(), "files in the temporary folder");
+    }
+
+    /// Waits until nothing is left.
+    pub(crate) fn wait_until_nothing_left(&self, limit: Duration) {
+        eventually("no process is left", limit, || self.processes().is_empty().then_some(()));
+        eventually("no file is left", limit, || self.leftovers().is_empty().then_some(()));
+    }
+}
+
+/// Names of the entries of `folder`, in order.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
