@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stormproof::explain::{ExplainError, Picture, Question, Saved, answer_cases, look};
+use stormproof::verdict::EXIT_USAGE;
 
 use super::jobs::TargetArgument;
-use super::{CommandError, USAGE, chain, runtime};
+use super::{CommandError, chain, runtime};
 
 /// Arguments of `stormproof explain`.
 #[derive(Debug, Args)]
@@ -138,7 +139,7 @@ fn cases(file: &Path) -> Result<u8, CommandError> {
         eprintln!("stormproof: {}, line {line}: {}", file.display(), chain(error));
     });
     match outcome {
-        Ok(outcome) if outcome.refused > 0 => Ok(USAGE),
+        Ok(outcome) if outcome.refused > 0 => Ok(EXIT_USAGE),
         Ok(_) => Ok(0),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(CommandError::usage(format!("cannot answer {}: {error}", file.display()))),
