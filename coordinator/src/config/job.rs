@@ -181,6 +181,30 @@ mod tests {
         );
     }
 
+    // P054, P055
+    #[test]
+    fn the_jobs_own_strategy_wins_over_the_clusters() {
+        type Config = RestartStrategyConfig;
+        type Is = fn(&Config) -> bool;
+        let strategies: [(&str, Is); 4] = [
+            ("none", |it| *it == Config::None),
+            ("fixed-delay", |it| matches!(it, Config::FixedDelay { .. })),
+            ("failure-rate", |it| matches!(it, Config::FailureRate { .. })),
+            ("exponential-delay", |it| matches!(it, Config::ExponentialDelay { .. })),
+        ];
+        let settings = |name| Settings::from_pairs([&*format!("restart-strategy.type={name}")]).unwrap();
+        for (of_cluster, is_clusters) in strategies {
+            let cluster = settings(of_cluster);
+            assert!(is_clusters(&JobConfig::new(&cluster, JobKind::Batch).unwrap().core.restart), "{of_cluster}");
+            for (of_job, is_jobs) in strategies {
+                let both = cluster.clone().overlay(&settings(of_job));
+                let restart = JobConfig::new(&both, JobKind::Batch).unwrap().core.restart;
+                assert!(is_jobs(&restart), "{of_job} over {of_cluster}: {restart:?}");
+            }
+        }
+        assert!(Settings::from_pairs(["restart-strategy.type=sometimes"]).is_err());
+    }
+
     #[test]
     fn contradictions_are_refused() {
         for pair in [

@@ -121,6 +121,7 @@ mod tests {
         }
     }
 
+    // P028, P149
     #[test]
     fn a_group_is_complete_when_all_its_partitions_are() {
         let topology = topology("a*2 b*2 c", "a=b:B a-c:B");
@@ -132,6 +133,7 @@ mod tests {
         assert_eq!(status.task_finished(task(&topology, "a1")), [GroupIndex(0), GroupIndex(1)]);
     }
 
+    // P149
     #[test]
     fn finishing_twice_and_finishing_a_pipelined_partition_are_errors() {
         let topology = topology("a b c", "a-b:B a-c:P");

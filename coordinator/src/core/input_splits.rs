@@ -66,6 +66,7 @@ mod tests {
         assert_eq!([0, 1, 0].map(|subtask| take(&mut assigner, subtask)), [Some(1), Some(3), None]);
     }
 
+    // P205
     #[test]
     fn a_global_reset_makes_all_splits_available_again() {
         let mut assigner = assigner(3);

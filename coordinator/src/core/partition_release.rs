@@ -181,12 +181,14 @@ mod tests {
         assert_eq!(job.finish("b1"), job.of("a"));
     }
 
-    // P175
+    // P150, P175
     #[test]
     fn a_shared_data_set_waits_for_its_last_consumer() {
         let mut job = Job::new("a b c", "a-b,c:B", true);
         assert_eq!(job.finish("c"), []);
-        assert_eq!(job.finish("b"), job.of("a"));
+        job.unfinish("c");
+        assert_eq!(job.finish("b"), [], "c will read it again");
+        assert_eq!(job.finish("c"), job.of("a"));
         let mut job = Job::new("a b c", "a-b:B a-c:B", true);
         assert_eq!(job.finish("c"), job.of("a->c"));
     }

@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(tracker.executor_lost(&executor(1)).len(), 3);
     }
 
-    // P180: what is persistent can be told apart when the job ends.
+    // What is persistent can be told apart when the job ends.
     #[test]
     fn types_are_remembered() {
         let mut tracker = three();

@@ -35,12 +35,21 @@ impl Record {
 pub struct TaskError {
     /// Messages from the outermost error to its root cause; never empty.
     pub chain: Vec<String>,
+    /// Running it again would be of no use: the job fails at once, whatever its restart strategy says (Flink's
+    /// `NonRecoverableError`, anywhere in the chain).
+    pub is_non_recoverable: bool,
 }
 
 impl TaskError {
     /// A failure with one message.
     pub fn new(message: impl fmt::Display) -> Self {
-        Self { chain: vec![message.to_string()] }
+        Self { chain: vec![message.to_string()], is_non_recoverable: false }
+    }
+
+    /// The same failure, which no restart can get over.
+    #[must_use]
+    pub fn non_recoverable(self) -> Self {
+        Self { is_non_recoverable: true, ..self }
     }
 
     /// The same failure, met while doing something: `message` becomes the outermost one.
@@ -58,7 +67,7 @@ impl TaskError {
             chain.push(source.to_string());
             next = source.source();
         }
-        Self { chain }
+        Self { chain, is_non_recoverable: false }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::graph::{
 };
 
 /// Raised with every change of any type below.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Largest frame, bytes. A larger one is a protocol error.
 pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
@@ -91,7 +91,7 @@ pub enum FailureKind {
     RemoteTransport,
     /// The executor or the connection to it was lost.
     ExecutorLost,
-    /// Must not be retried (`NonRecoverableError`).
+    /// Must not be retried: [`TaskError::non_recoverable`].
     NonRecoverable,
 }
 

@@ -81,6 +81,24 @@ async fn a_failure_of_user_code_restarts_its_region_only() {
     coordinator.stop().await;
 }
 
+// P064
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_job_does_not_poison_the_next() {
+    let setup = Setup::new(registry(), &[]);
+    let coordinator = setup.lead().await;
+    let fail_reducers = script(|vertex, _, _| if vertex == "reduce" { Step::Fail } else { Step::Finish });
+    let executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, fail_reducers).await;
+    let failing = coordinator.submit("two-stage", &[]).await;
+    coordinator.status(failing, JobStatus::Failed).await;
+    let next = coordinator.submit("lonely", &[]).await;
+    let job = coordinator.status(next, JobStatus::Finished).await;
+    assert_eq!((attempts(&job), job.exceptions.len()), (vec![vec![0; 4]], 0));
+    assert_eq!(coordinator.job(failing).status, JobStatus::Failed);
+    let released = executor.received(|message| (*message == ToExecutor::ReleaseJob(failing)).then_some(()));
+    assert_eq!(released.len(), 1);
+    coordinator.stop().await;
+}
+
 // P202
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_restart_strategy_a_lost_executor_fails_the_job() {
@@ -206,6 +224,7 @@ async fn ended_jobs_are_kept_up_to_a_bound() {
     coordinator.stop().await;
 }
 
+// P209 (here a refusal of all that is said of the job, with the order to give up what is held for it)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_refused_and_messages_of_unknown_jobs_are_answered_by_a_release() {
     let setup = Setup::new(registry(), &[]);

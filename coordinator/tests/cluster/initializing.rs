@@ -91,7 +91,7 @@ async fn a_hung_store_keeps_one_job_initializing_and_nothing_else() {
         tokio::time::timeout(DEADLINE, ask_all(&coordinator)).await.unwrap();
     }
     assert_eq!(coordinator.get(&format!("/jobs/{JOB}/status")).await.1["status"], "INITIALIZING");
-    assert_eq!(coordinator.job(JOB).start_ms, 1_000, "the original submission time is kept (P260)");
+    assert_eq!(coordinator.job(JOB).start_ms, 1_000, "the original submission time is kept");
     // Another job runs from start to end meanwhile.
     let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, script(|_, _, _| Step::Finish)).await;
     let other = coordinator.submit("two-stage", &[]).await;

@@ -12,7 +12,7 @@ use crate::fake::{FakeExecutor, Step, script};
 use crate::initializing::session;
 use crate::support::{DEADLINE, Setup, eventually, registry, submission};
 
-// P257, P263, P269, P276
+// P230, P257, P260, P263, P269, P276
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_and_runs_the_jobs_again() {
     let setup = Setup::new(registry(), &[]);
@@ -96,7 +96,7 @@ async fn a_job_with_a_result_is_cleaned_up_and_never_run_again() {
     coordinator.stop().await;
 }
 
-// P240, P265: what an outdated leader writes is refused, and it ends.
+// P235, P240, P241, P265: what an outdated leader writes is refused, and it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_coordinator_whose_session_is_over_suspends_its_jobs_and_ends_with_an_error() {
     let setup = Setup::new(registry(), &[]);

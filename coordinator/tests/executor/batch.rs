@@ -162,6 +162,7 @@ async fn consumers_that_come_first_wait_for_the_producer() {
     }
 }
 
+// P196 (the request waits at the producer's executor instead of being repeated, and a deployment says where that is)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_producer_that_never_comes_is_not_found() {
     let stage = Arc::new(Stage::default());

@@ -150,6 +150,28 @@ async fn a_killed_producer_is_a_broken_transport_that_names_nobody() {
     cluster.shut_down().await;
 }
 
+// P061: however deep it lies in the chain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_that_user_code_calls_final_is_told_as_one() {
+    struct Hopeless;
+    impl Source for Hopeless {
+        fn poll(&mut self, _: &mut dyn TaskContext, _: &mut dyn Collector) -> Result<SourceStatus, TaskError> {
+            Err(TaskError::new("the licence has expired").non_recoverable().context("could not read"))
+        }
+    }
+    let cluster = Cluster::start(1, || {
+        let mut job = JobGraph::builder("hopeless", JobKind::Batch);
+        job.source("hopeless", 1, |_| Ok(Box::new(Hopeless)));
+        job.build().unwrap()
+    })
+    .await;
+    let tasks = cluster.deploy_all();
+    let failure = failure_of(&cluster, tasks[0]).await;
+    assert_eq!(failure.kind, FailureKind::NonRecoverable);
+    assert_eq!(failure.error.to_string(), "could not read: the licence has expired");
+    cluster.shut_down().await;
+}
+
 /// Does not look whether it is cancelled.
 struct Stubborn(Arc<Stage>);
 

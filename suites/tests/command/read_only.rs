@@ -31,6 +31,7 @@ fn parity_counts_rows_from_any_folder() {
     let text = sandbox.run(&["doctor", "--parity"]);
     text.ended_quietly(0);
     assert!(text.stdout.contains("of 324 rows have a test"), "{text:?}");
+    assert!(text.stdout.contains("8.11 end-to-end scripts and Jepsen"), "{text:?}");
     let json = sandbox.run(&["doctor", "--parity", "--json"]).ended_quietly(0).json();
     assert!(json["parity"][0]["with-a-test"].as_array().is_some_and(|rows| rows.len() > 100), "{json}");
 }

@@ -164,6 +164,7 @@ mod tests {
         }
     }
 
+    // P080: among them, what is not CREATED is not scheduled.
     #[test]
     fn only_the_transitions_of_the_reference_are_made() {
         for from in ExecutionState::ALL {

@@ -26,7 +26,7 @@ impl Failure {
 
     /// What an executor reported.
     pub(super) fn reported(failure: TaskFailure, at: Millis) -> Self {
-        let TaskFailure { error: TaskError { chain }, kind } = failure;
+        let TaskFailure { error: TaskError { chain, .. }, kind } = failure;
         let (name, partition) = match kind {
             FailureKind::Task => ("TaskException", None),
             FailureKind::PartitionNotFound(partition) => ("PartitionNotFoundException", Some(partition)),
@@ -61,11 +61,9 @@ impl Failure {
 
     /// The input of a source could not be listed.
     pub(super) fn enumeration(vertex: &str, error: TaskError, at: Millis) -> Self {
-        Self::new(
-            "SplitEnumerationException",
-            error.context(format!("could not list the splits of source `{vertex}`")).chain,
-            at,
-        )
+        let TaskError { chain, is_non_recoverable } =
+            error.context(format!("could not list the splits of source `{vertex}`"));
+        Self { non_recoverable: is_non_recoverable, ..Self::new("SplitEnumerationException", chain, at) }
     }
 
     /// Too many checkpoints failed in a row.

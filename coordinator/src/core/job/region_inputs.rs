@@ -148,3 +148,22 @@ impl JobCore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::testing::{task, topology};
+
+    // P035 (what is unknown has no number to ask for)
+    #[test]
+    fn a_region_waits_for_what_comes_from_outside_and_need_not_be_pipelined() {
+        let topology = topology("a b c d", "a-c:B b-c:HF c-d:P c-d:B");
+        let regions = Regions::build(&topology);
+        let inputs = RegionInputs::new(&topology, &regions);
+        let groups = |name: &str| -> Vec<u32> {
+            let region = regions.region_of(task(&topology, name));
+            inputs.inputs[region.at()].iter().map(|input| input.group.0).collect()
+        };
+        assert_eq!((groups("a"), groups("b"), groups("c"), groups("d")), (vec![], vec![], vec![0, 1], vec![0, 1]));
+    }
+}

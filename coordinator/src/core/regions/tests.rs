@@ -74,6 +74,8 @@ fn only_edges_that_must_be_pipelined_tie() {
         assert_eq!(regions("a b", &format!("a-b:{kind}")), ["a b"], "{kind}");
     }
     assert_eq!(regions("a b c", "a-b:B b-c:P"), ["a", "b c"]);
+    assert_eq!(regions("a b c", "a-b:B b-c:B"), ["a", "b", "c"]);
+    assert_eq!(regions("a b c", "a-b:P b-c:P"), ["a b c"]);
     assert_eq!(regions("a b c d", "a-c:P b-c:B c-d:P"), ["a c d", "b"]);
     assert_eq!(regions("a b c d", "a-b:P b-c:B b-d:P"), ["a b d", "c"]);
     assert_eq!(regions("a b", "a-b:B a-b:P"), ["a b"], "two data sets between one pair");

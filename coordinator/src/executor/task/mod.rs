@@ -105,7 +105,8 @@ impl From<Canceled> for Stop {
 
 impl From<TaskError> for Stop {
     fn from(error: TaskError) -> Self {
-        Self::Failed(TaskFailure { error, kind: FailureKind::Task })
+        let kind = if error.is_non_recoverable { FailureKind::NonRecoverable } else { FailureKind::Task };
+        Self::Failed(TaskFailure { error, kind })
     }
 }
 
@@ -195,7 +196,8 @@ mod tests {
 
     #[test]
     fn long_failures_are_cut() {
-        let error = TaskError { chain: vec!["\u{20ac}".repeat(MAX_TEXT_BYTES); 2 * MAX_CAUSES] };
+        let chain = vec!["\u{20ac}".repeat(MAX_TEXT_BYTES); 2 * MAX_CAUSES];
+        let error = TaskError { chain, is_non_recoverable: false };
         let cut = bounded(TaskFailure { error, kind: FailureKind::Task });
         assert_eq!(cut.error.chain.len(), MAX_CAUSES);
         assert!(cut.error.chain.iter().all(|cause| cause.len() < MAX_TEXT_BYTES + 32 && cause.ends_with("(cut)")));

@@ -33,6 +33,7 @@ async fn a_batch_job_sums_all_its_splits_with_fewer_slots_than_regions() {
     coordinator.stop().await;
 }
 
+// P065, P218
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_reducer_restarts_alone() {
     let shared = Shared::default();
@@ -46,6 +47,31 @@ async fn a_failing_reducer_restarts_alone() {
     let job = coordinator.status(id, JobStatus::Finished).await;
     assert_eq!(attempts(&job), [[0, 0], [0, 1]]);
     assert_eq!((job.exceptions.len(), shared.all_sums()), (1, Shared::expected_sums()));
+    executor.stop().await;
+    coordinator.stop().await;
+}
+
+// P065
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_is_correct_after_any_number_of_restarts() {
+    let shared = Shared::default();
+    shared.gate.store(true, Ordering::SeqCst);
+    let mut settings = RESTARTS;
+    settings[1].1 = "1000000";
+    let setup = Setup::new(shared.registry(), &settings);
+    let trigger = setup.folder.path().join("chaos/failalways-sum-1");
+    std::fs::create_dir_all(setup.folder.path().join("chaos")).unwrap();
+    std::fs::write(&trigger, "").unwrap();
+    let coordinator = setup.lead().await;
+    let executor = RealExecutor::start(&setup, "e1", 4);
+    let id = coordinator.submit("sums", &[]).await;
+    coordinator.fact(id, "several restarts", |job| job.restarts >= 3).await;
+    std::fs::remove_file(&trigger).unwrap();
+    let job = coordinator.status(id, JobStatus::Finished).await;
+    let last = attempts(&job);
+    assert_eq!(last[0], [0, 0], "the maps' results are read again and again");
+    assert_eq!((last[1][0], u64::from(last[1][1])), (0, job.restarts));
+    assert_eq!(shared.all_sums(), Shared::expected_sums());
     executor.stop().await;
     coordinator.stop().await;
 }

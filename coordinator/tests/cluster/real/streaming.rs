@@ -36,7 +36,7 @@ fn metadata_reads(server: &S3Server) -> usize {
     server.ledger().count(|entry| entry.is(Operation::GetObject, "/_metadata"))
 }
 
-// P269, P271, P276, and the two tickets' point: recovery reads the store once per leader, failing over reads nothing.
+// P215, P218, P269, P271, P276, and the two tickets' point: recovery reads the store once per leader, failing over reads nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_coordinator_goes_on_from_the_newest_checkpoint() {
     let shared = Shared::default();

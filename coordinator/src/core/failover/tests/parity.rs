@@ -57,6 +57,19 @@ fn regions_of_several_tasks() {
     assert_eq!(named(&chain, "c", "b"), "a b c d e f");
 }
 
+// P001, P004
+#[test]
+fn whatever_has_begun_restarts_in_whatever_state_it_is() {
+    let chain = topology("a b c d e f", "a-b:P b-c:B c-d:P d-e:B e-f:P");
+    let regions = Regions::build(&chain);
+    let failure = Failure { task: task(&chain, "c"), named: None };
+    let begun = ExecutionState::ALL.into_iter().filter(|&state| state != ExecutionState::Created);
+    for state in begun {
+        let set = restart_set(&chain, &regions, &failure, StalePolicy::Honour, |_| state, |_| true);
+        assert_eq!(names(&chain, &set), "c d e f", "{state:?}");
+    }
+}
+
 // P005
 #[test]
 fn created_tasks_do_not_restart() {

@@ -35,7 +35,7 @@ fn a_batch_chain_runs_stage_by_stage_to_its_end() {
     assert_eq!(picture.timestamps[&JobStatus::Created], 1_000);
 }
 
-// P166, P168, P175
+// P162, P166, P168, P175
 #[test]
 fn what_all_consumer_regions_have_read_is_released() {
     let mut world = World::start(spec(chain(), restarting(0)), &[4]);
@@ -242,7 +242,7 @@ fn slots_that_come_for_a_withdrawn_request_change_nothing() {
     assert_eq!(world.states()[..2], ["a0#1 SCHEDULED", "a1#1 SCHEDULED"]);
 }
 
-// P075, P098, P074
+// P075, P098, P118
 #[test]
 fn a_slot_request_that_times_out_is_a_failure_of_its_region() {
     let mut world = World::start(spec(chain(), restarting(5)), &[1]);

@@ -179,7 +179,7 @@ fn a_number_that_comes_when_tasks_no_longer_run_is_not_used() {
     assert_eq!((triggered(&mut world), counts(&world).0), (vec![], 0));
 }
 
-// P304, P298
+// P062, P081, P298, P304
 #[test]
 fn expiry_counts_and_exceeding_the_tolerated_number_fails_over_globally() {
     let mut world = running(JobSettings { checkpoint_timeout_ms: 50, tolerable_failed: 1, ..settings() });
@@ -201,7 +201,7 @@ fn expiry_counts_and_exceeding_the_tolerated_number_fails_over_globally() {
     let entry = &world.picture().exceptions[0];
     assert_eq!((&entry.task_name, entry.concurrent.len()), (&None, 0));
     world.pass(10);
-    assert!(world.states().iter().all(|line| line.contains("#1 DEPLOYING")), "P081: everything");
+    assert!(world.states().iter().all(|line| line.contains("#1 DEPLOYING")), "everything restarts");
     assert!(world.runs.values().all(|run| run.deployment.restore.as_ref().is_some_and(|it| it.checkpoint == 2)));
 }
 

@@ -26,7 +26,7 @@ fn exponential(initial_ms: u64) -> JobSettings {
     }
 }
 
-// C1, P090
+// C1, P090, P110
 #[test]
 fn c1_independent_regions_have_their_own_sets_and_timers() {
     let mut world = World::start(spec(pairs(), restarting(100)), &[2]);
@@ -43,7 +43,7 @@ fn c1_independent_regions_have_their_own_sets_and_timers() {
     assert_eq!(world.core.status(), JobStatus::Running);
 }
 
-// C1, P099
+// C1, P060, P099
 #[test]
 fn c1_exponential_delay_merges_what_arrives_before_the_planned_restart() {
     let mut world = World::start(spec(pairs(), exponential(100)), &[2]);

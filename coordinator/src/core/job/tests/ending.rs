@@ -9,8 +9,8 @@ use crate::core::status::{ExecutionState, JobStatus};
 use crate::graph::JobKind::Batch;
 use crate::graph::ResultPartitionType::{Blocking, Pipelined};
 use crate::graph::ShipStrategy::{Forward, Hash};
-use crate::graph::{JobGraph, VertexId};
-use crate::runtime::protocol::FailureKind;
+use crate::graph::{JobGraph, TaskError, VertexId};
+use crate::runtime::protocol::{FailureKind, TaskFailure, TaskUpdate};
 
 /// Regions {a0 b0}, {a1 b1}, then c.
 fn job() -> JobGraph {
@@ -59,9 +59,14 @@ fn a_refused_restart_fails_the_job_once_everything_is_cancelled() {
 #[test]
 fn a_failure_that_is_not_recoverable_asks_no_strategy() {
     let mut world = running(restarting(0));
-    world.fail_with("a", 0, FailureKind::NonRecoverable);
+    let error = TaskError::new("boom").context("could not write").non_recoverable();
+    let failure = TaskFailure { error, kind: FailureKind::NonRecoverable };
+    world.update(world.attempt("a", 0), TaskUpdate::Failed(failure));
     assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Failed);
-    assert_eq!(world.exceptions(), ["JobException: The failure is not recoverable\nCaused by: boom"]);
+    assert_eq!(
+        world.exceptions(),
+        ["JobException: The failure is not recoverable\nCaused by: could not write\nCaused by: boom"]
+    );
     assert_eq!(world.picture().restarts, 0);
 }
 
@@ -82,7 +87,7 @@ fn cancelling_waits_for_what_runs_and_outdates_restarts() {
     assert_eq!(world.states(), ["a0#0 FAILED", "a1#0 CANCELED", "b0#0 CANCELED", "b1#0 CANCELED", "c0#0 CANCELED"]);
 }
 
-// P135, P133 (there is no way to fail a job but by its tasks, and those no longer count)
+// P135
 #[test]
 fn a_failure_after_a_cancel_restarts_nothing() {
     let mut world = running(restarting(0));
@@ -118,6 +123,29 @@ fn a_cancel_withdraws_all_slot_requests() {
     let withdrawn = world.log().iter().filter(|it| matches!(it, JobCommand::CancelSlotRequest(_))).count();
     assert_eq!(withdrawn, 2);
     assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Canceled);
+}
+
+// P130
+#[test]
+fn a_failing_job_withdraws_all_slot_requests() {
+    let mut world = World::start(spec(job(), JobSettings::default()), &[1]);
+    world.answers.cancels = false;
+    world.log();
+    world.fail("a", 0);
+    let withdrawn = world.log().iter().filter(|it| matches!(it, JobCommand::CancelSlotRequest(_))).count();
+    assert_eq!((withdrawn, world.core.status()), (1, JobStatus::Failing));
+}
+
+// P074
+#[test]
+fn a_job_that_gets_no_slots_and_may_not_restart_fails_and_says_so() {
+    let mut world = World::start(spec(job(), JobSettings::default()), &[]);
+    let JobCommand::RequestSlots { request, .. } = world.log().swap_remove(1) else { panic!("a request") };
+    world.send(JobEvent::SlotRequestFailed { request, reason: "waited 300 s".into() });
+    assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Failed);
+    let entry = world.picture().exceptions.remove(0);
+    assert!(entry.stacktrace.contains("could not acquire the slots that the region needs"), "{entry:?}");
+    assert_eq!(entry.concurrent[0].name, "NoResourceAvailableException");
 }
 
 // P131
@@ -185,12 +213,21 @@ fn suspending_is_atomic_from_every_state() {
     suspend(cancelling, 0);
 }
 
-// P137, P104
+// P137
 #[test]
 fn nothing_leaves_a_globally_terminal_state() {
-    let mut world = running(restarting(0));
-    world.finish_all();
-    assert_eq!(world.core.status(), JobStatus::Finished);
+    let end = |end: fn(&mut World)| {
+        let mut world = running(JobSettings::default());
+        end(&mut world);
+        world
+    };
+    nothing_changes(end(World::finish_all), JobStatus::Finished);
+    nothing_changes(end(|world| world.fail("a", 0)), JobStatus::Failed);
+    nothing_changes(end(|world| world.send(JobEvent::Cancel)), JobStatus::Canceled);
+}
+
+fn nothing_changes(mut world: World, status: JobStatus) {
+    assert_eq!(world.core.status(), status);
     let before = world.picture();
     let attempt = world.attempt("a", 0);
     for event in [

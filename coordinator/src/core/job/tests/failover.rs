@@ -13,7 +13,7 @@ use crate::graph::{JobGraph, PartitionId, ResultPartitionId};
 use crate::runtime::protocol::{FailureKind, TaskUpdate};
 
 /// `src` to `m0` to `m1` to `m2`, one subtask each.
-fn chain() -> JobGraph {
+pub(super) fn chain() -> JobGraph {
     graph(
         Batch,
         &[("src", 1), ("m0", 1), ("m1", 1), ("m2", 1)],
@@ -43,7 +43,7 @@ fn partition(producer: &str, attempt: u32) -> ResultPartitionId {
     ResultPartitionId { partition: PartitionId { producer: task(producer, 0), data_set: 0 }, attempt }
 }
 
-// P070, P071, P079, P092
+// P057, P071, P092
 #[test]
 fn a_failed_task_restarts_alone_when_its_input_is_still_there() {
     let mut world = chain_at_m2(restarting(100));
@@ -63,7 +63,7 @@ fn a_failed_task_restarts_alone_when_its_input_is_still_there() {
     assert_eq!(world.picture().restarts, 1);
 }
 
-// P165; rows 4d and 23b of the reference
+// P079, P146, P165; rows 4d and 23b of the reference
 #[test]
 fn a_partition_that_the_failure_names_is_produced_again() {
     for kind in
@@ -73,7 +73,7 @@ fn a_partition_that_the_failure_names_is_produced_again() {
         world.fail_with("m2", 0, kind);
         world.pass(0);
         assert_eq!(world.states()[2..], ["m10#1 DEPLOYING", "m20#1 CREATED"]);
-        assert!(!world.stored.iter().any(|(_, it)| *it == partition("m1", 0)), "P146: what it had made is deleted");
+        assert!(!world.stored.iter().any(|(_, it)| *it == partition("m1", 0)), "what it had made is deleted");
         world.finish_all();
         assert_eq!(world.core.status(), JobStatus::Finished);
     }
@@ -141,7 +141,7 @@ fn an_input_that_is_lost_while_nothing_reads_it_fails_its_consumer_before_deploy
     assert_eq!(world.core.status(), JobStatus::Finished);
 }
 
-// P160
+// P160, P164 (a JobMaster here never ends an attempt that may still run by its own word alone)
 #[test]
 fn what_finishes_while_canceling_is_canceled_and_its_results_are_released() {
     let job =
@@ -168,7 +168,7 @@ fn a_finished_producer_in_a_restart_set_gives_up_its_pipelined_results_at_once()
     let mut world = World::start(spec(pairs(), restarting(10)), &[2]);
     world.run_all();
     world.finish("a", 0);
-    assert_eq!(world.stored.len(), 2, "P162: kept when it finishes");
+    assert_eq!(world.stored.len(), 2, "kept when it finishes");
     world.fail("b", 0);
     assert_eq!(world.stored.len(), 1);
     world.pass(10);
@@ -193,7 +193,7 @@ fn a_consumer_that_runs_again_keeps_its_input_from_being_released() {
     assert!(!is_kept(&world));
 }
 
-// P163
+// P163, P178
 #[test]
 fn an_attempt_that_ended_by_itself_is_only_forgotten() {
     let job = graph(Batch, &[("a", 2), ("b", 1)], &[("a", "b", Hash, Blocking)]);

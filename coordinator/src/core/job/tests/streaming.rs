@@ -22,7 +22,7 @@ fn is_begun(world: &mut World) -> bool {
     world.log().contains(&JobCommand::AllocateCheckpointId)
 }
 
-// P321
+// P104, P321
 #[test]
 fn when_all_have_ended_a_final_checkpoint_is_taken_at_once_and_lets_them_finish() {
     let mut world = running(JobSettings { checkpoint_interval_ms: Some(1_000_000), ..settings() });
@@ -38,6 +38,9 @@ fn when_all_have_ended_a_final_checkpoint_is_taken_at_once_and_lets_them_finish(
     world.finish_all();
     let (status, discard) = world.ended.clone().expect("over");
     assert_eq!((status, discard.len(), discard[0].is_final), (JobStatus::Finished, 1, true));
+    // Whatever is still due comes to nothing.
+    world.pass(10_000_000);
+    assert_eq!(counts(&world), (1, 0, 1, 0, 0));
 }
 
 #[test]
