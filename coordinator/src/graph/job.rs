@@ -128,6 +128,9 @@ pub enum JobGraphError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// An edge with a handle that another builder gave out.
+    #[error("an edge of vertex `{0}` ends in another job's graph; connect vertices of one builder")]
+    ForeignVertex(String),
     /// A `FORWARD` edge between vertices of different parallelism.
     #[error(
         "a FORWARD edge joins `{from}` (parallelism {from_parallelism}) and `{to}` ({to_parallelism}); it needs equal parallelism"
@@ -250,6 +253,7 @@ impl JobGraphBuilder {
         if self.vertices.is_empty() {
             return Err(JobGraphError::Empty);
         }
+        self.check_ends()?;
         let mut names = BTreeSet::new();
         for (position, vertex) in self.vertices.iter().enumerate() {
             if !names.insert(vertex.name.as_str()) {
@@ -283,6 +287,17 @@ impl JobGraphBuilder {
             }
         }
         self.sorted()
+    }
+
+    fn check_ends(&self) -> Result<(), JobGraphError> {
+        let name = |position: usize| self.vertices.get(position).map(|vertex| vertex.name.clone());
+        for edge in &self.edges {
+            let (from, to) = (name(edge.from), name(edge.to));
+            if from.is_none() || to.is_none() {
+                return Err(JobGraphError::ForeignVertex(from.or(to).unwrap_or_default()));
+            }
+        }
+        Ok(())
     }
 
     /// Kahn's algorithm, keeping the order of insertion among vertices that are ready.

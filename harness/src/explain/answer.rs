@@ -121,23 +121,20 @@ impl Picture {
     }
 
     fn incident(&self, question: &Question, impact: &Impact) -> String {
-        let task = |task: &TaskIndex| self.observed.name(self.task(*task)).to_string();
-        let mut parts = vec![];
+        let mut parts: Vec<String> = vec![];
+        let verb = |count, one: &'static str, many: &'static str| if count == 1 { one } else { many };
         if !question.executors.is_empty() {
-            let plural = if question.executors.len() == 1 { "is" } else { "are" };
-            parts.push(format!("{} {plural} lost", question.executors.join(", ")));
+            let names = question.executors.join(", ");
+            parts.push(format!("{names} {} lost", verb(question.executors.len(), "is", "are")));
         }
-        if !question.fail.is_empty() {
-            let asked = question.fail.iter().filter_map(|text| self.find_task(text).ok());
-            let names: Vec<_> = asked.map(|index| task(&index)).collect();
-            parts.push(format!("{} {}", names.join(", "), if names.len() == 1 { "fails" } else { "fail" }));
+        if !impact.asked.is_empty() {
+            let names = self.folded(&impact.asked.iter().map(|task| self.task(*task)).collect::<Vec<_>>());
+            parts.push(format!("{names} {}", verb(impact.asked.len(), "fails", "fail")));
         }
         if !question.lost.is_empty() {
-            parts.push(format!(
-                "{} {} lost",
-                question.lost.join(", "),
-                if question.lost.len() == 1 { "is" } else { "are" }
-            ));
+            let found = question.lost.iter().filter_map(|text| self.find_partitions(text).ok()).flatten();
+            let names: Vec<_> = found.map(|partition| self.partition_text(self.partition(partition))).collect();
+            parts.push(format!("{} {} lost", names.join(", "), verb(names.len(), "is", "are")));
         }
         if let Some(named) = &impact.named {
             parts.push(format!("the failure names {}", self.partition_text(self.partition(named.partition))));

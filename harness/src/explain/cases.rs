@@ -26,7 +26,7 @@ pub struct CasesOutcome {
 pub fn answer_cases(
     cases: &mut io::BufReader<impl io::Read>,
     answers: &mut impl Write,
-    mut complain: impl FnMut(u64, &(dyn std::error::Error + 'static)),
+    mut complain: impl FnMut(u64, &dyn std::error::Error),
 ) -> io::Result<CasesOutcome> {
     let mut outcome = CasesOutcome::default();
     let mut line = Vec::new();

@@ -47,7 +47,7 @@ pub(super) fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) ->
     if let Some(name) = close {
         let candidate = name.to_lowercase();
         let is_part = !lower.is_empty() && candidate.contains(&lower);
-        if is_part || distance(&lower, &candidate) * 2 <= lower.chars().count().max(2) {
+        if is_part || distance(&lower, &candidate) * 2 <= lower.chars().count() + 1 {
             return format!("; did you mean `{name}`?");
         }
     }
@@ -97,7 +97,7 @@ mod tests {
     fn the_nearest_name_is_offered_or_the_list() {
         let names = || ["Source: src -> gen", "mid", "out -> sink"].into_iter();
         assert_eq!(nearest("src", names()), "; did you mean `Source: src -> gen`?");
-        assert_eq!(nearest("Mind", names()), "; did you mean `mid`?");
+        assert_eq!(nearest("Mdi", names()), "; did you mean `mid`?");
         assert_eq!(nearest("zzzz", names()), "; there is `Source: src -> gen`, `mid`, `out -> sink`");
         assert_eq!(nearest("x", std::iter::empty()), "; there is none");
         let many: Vec<String> = (0..20).map(|n| format!("operator-{n}")).collect();

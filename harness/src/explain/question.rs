@@ -40,7 +40,9 @@ impl Question {
 /// A question in terms of its picture.
 #[derive(Debug, Default)]
 pub(super) struct Impact {
-    /// Tasks that fail now.
+    /// Tasks whose failure was asked about.
+    pub(super) asked: BTreeSet<TaskIndex>,
+    /// Tasks that fail now: these, and what runs on lost executors.
     pub(super) failed: BTreeSet<TaskIndex>,
     /// Tasks that have not begun and will find an input gone.
     pub(super) will_miss_input: BTreeSet<TaskIndex>,
@@ -59,10 +61,11 @@ impl Impact {
             let task = picture.find_task(text)?;
             if !is_live(picture, task) {
                 let state = picture.state(task).name();
-                impact.notes.push(format!("{text} is {state}: answered as if it could fail now"));
+                impact.notes.push(format!("`{text}` is {state}: answered as if it could fail now"));
             }
-            impact.failed.insert(task);
+            impact.asked.insert(task);
         }
+        impact.failed.clone_from(&impact.asked);
         for name in &question.executors {
             for task in picture.on_executor(name)? {
                 if is_live(picture, task) {

@@ -49,18 +49,19 @@ impl Picture {
 
     fn wave_lines(&self, explanation: &Explanation, wave: &Wave, lines: &mut Vec<String>) {
         let count = wave.restart.len();
-        let verb = if count == 1 { "task restarts" } else { "tasks restart" };
+        let verb = if count == 1 { "restarts" } else { "restart" };
+        let more = if count == 1 { "more task restarts" } else { "more tasks restart" };
         let failing: Vec<Task> = wave.failing.iter().copied().collect();
         lines.push(match wave.kind {
             WaveKind::Now if wave.failing.is_empty() => format!("{}: nothing fails at once", explanation.incident),
             WaveKind::Now => {
-                format!("{}: {count} of {} {verb}", explanation.incident, self.topology.task_count())
+                format!("{}: {count} of {} tasks {verb}", explanation.incident, self.topology.task_count())
             }
             WaveKind::Later => {
-                format!("later, when {} begins and finds its input gone: {count} more {verb}", self.folded(&failing))
+                format!("later, when {} begins and finds its input gone: {count} {more}", self.folded(&failing))
             }
             WaveKind::Perhaps => {
-                format!("perhaps, if {} has not read all of what is lost: {count} more {verb}", self.folded(&failing))
+                format!("perhaps, if {} has not read all of what is lost: {count} {more}", self.folded(&failing))
             }
         });
         let mut tree = Tree { picture: self, wave, children: BTreeMap::new(), lines: vec![] };
