@@ -76,7 +76,7 @@ fn user_failure(input: &Input) -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "count".into(), subtask: 1 };
     recovers(
         plan("user_failure", "User code of count[1] fails: count[1] runs again, and nothing upstream.", input)
-            .fault_until("hold", all_of("count"), Trigger::BeforeSubmission, Trigger::vertex("count", "RUNNING"))
+            .fault_until("hold", all_of("count"), Trigger::BeforeSubmission, Trigger::fault_injected("fail"))
             .fault("fail", fail, Trigger::vertex("count", "RUNNING")),
     )
 }
