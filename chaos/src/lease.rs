@@ -107,3 +107,120 @@ impl Lease {
         LeaseError::Fault { step, fault: self.fault.describe(), source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::journal::{Undo, open_entries};
+
+    /// A fault made of switches, which writes down what was asked of it.
+    #[derive(Clone, Default)]
+    struct Scripted {
+        calls: Arc<Mutex<Vec<&'static str>>>,
+        inject_fails: bool,
+        never_heals: bool,
+        /// Answers of `effect`, one a call; the last one stays.
+        bites: Vec<bool>,
+    }
+
+    impl Scripted {
+        fn called(&self, what: &'static str) -> usize {
+            let mut calls = self.calls.lock().expect("no panic");
+            calls.push(what);
+            calls.iter().filter(|call| **call == what).count()
+        }
+
+        fn calls(&self) -> Vec<&'static str> {
+            self.calls.lock().expect("no panic").clone()
+        }
+    }
+
+    #[async_trait]
+    impl Fault for Scripted {
+        fn describe(&self) -> Description {
+            Description { kind: "scripted", target: "nothing".to_owned() }
+        }
+
+        fn undo(&self) -> Vec<Undo> {
+            vec![Undo::RemoveFile { path: "nothing".into() }]
+        }
+
+        async fn inject(&mut self) -> Result<(), FaultError> {
+            self.called("inject");
+            if self.inject_fails {
+                Err(FaultError::Nothing { what: "it".to_owned(), hint: "try again" })
+            } else {
+                Ok(())
+            }
+        }
+
+        async fn effect(&mut self) -> Result<Effect, FaultError> {
+            let asked = self.called("effect");
+            let bites = self.bites.get(asked - 1).or(self.bites.last()).copied().unwrap_or(false);
+            Ok(Effect { bites, counts: BTreeMap::new() })
+        }
+
+        async fn heal(&mut self) -> Result<(), FaultError> {
+            self.called("heal");
+            Ok(())
+        }
+
+        async fn is_healed(&mut self) -> Result<bool, FaultError> {
+            Ok(self.called("is_healed") > 1 && !self.never_heals)
+        }
+    }
+
+    fn open(path: &Path) -> usize {
+        open_entries(path).expect("readable").len()
+    }
+
+    #[tokio::test]
+    async fn a_fault_is_open_in_the_journal_from_before_it_is_done_until_it_is_healed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path).expect("open");
+        let fault = Scripted { bites: vec![false, true, false], ..Scripted::default() };
+        let mut lease = Lease::inject(Box::new(fault.clone()), &mut journal).await.expect("injected");
+        assert_eq!(open(&path), 1);
+        assert!(!lease.effect().await.expect("known").bites);
+        assert!(lease.effect().await.expect("known").bites);
+        assert!(lease.effect().await.expect("known").bites, "once it has bitten it has bitten");
+        let effect = lease.heal(&mut journal, Duration::from_secs(20)).await.expect("healed");
+        assert!(effect.bites);
+        assert_eq!(open(&path), 0);
+        // The first probe still saw it, so it was asked again.
+        assert_eq!(fault.calls(), ["inject", "effect", "effect", "heal", "is_healed", "is_healed"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_failed_injection_left_is_healed_at_once() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path).expect("open");
+        let fault = Scripted { inject_fails: true, ..Scripted::default() };
+        let Err(error) = Lease::inject(Box::new(fault.clone()), &mut journal).await else {
+            panic!("the injection failed");
+        };
+        assert!(error.to_string().contains("could not inject scripted on nothing"), "{error}");
+        assert_eq!(fault.calls(), ["inject", "heal"]);
+        assert_eq!(open(&path), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heal_that_no_probe_confirms_stays_open() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path).expect("open");
+        let fault = Scripted { never_heals: true, ..Scripted::default() };
+        let lease = Lease::inject(Box::new(fault), &mut journal).await.expect("injected");
+        let healed = lease.heal(&mut journal, Duration::from_secs(2)).await;
+        assert!(matches!(healed, Err(LeaseError::NotHealed { .. })), "{healed:?}");
+        assert_eq!(open(&path), 1);
+    }
+}

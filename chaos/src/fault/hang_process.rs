@@ -51,3 +51,38 @@ impl Fault for HangProcess {
         Ok(!self.process.is_stopped())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// Lives until it is killed: nobody writes to its pipe.
+    fn child() -> Child {
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat starts")
+    }
+
+    #[tokio::test]
+    async fn a_hung_process_goes_on_when_healed() {
+        let mut child = child();
+        let process = ProcessId::of(child.id()).expect("it runs");
+        let mut fault = HangProcess::new("hang-executor", "executor-1", process);
+        assert_eq!(fault.undo(), [Undo::Resume { process }]);
+        fault.inject().await.expect("stopped");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !fault.effect().await.expect("known").bites {
+            assert!(std::time::Instant::now() < deadline, "it never stops");
+            tokio::task::yield_now().await;
+        }
+        assert!(!fault.is_healed().await.expect("known"));
+        fault.heal().await.expect("continued");
+        while !fault.is_healed().await.expect("known") {
+            assert!(std::time::Instant::now() < deadline, "it never continues");
+            tokio::task::yield_now().await;
+        }
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        fault.heal().await.expect("a process that is gone is healed");
+    }
+}

@@ -53,3 +53,29 @@ impl Fault for KillProcess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// Lives until it is killed: nobody writes to its pipe.
+    fn child() -> Child {
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat starts")
+    }
+
+    #[tokio::test]
+    async fn a_killed_process_is_dead_and_needs_no_healing() {
+        let mut child = child();
+        let process = ProcessId::of(child.id()).expect("it runs");
+        let mut fault = KillProcess::new("kill-executor", "executor-1", process);
+        assert!(fault.describe().to_string().starts_with("kill-executor on executor-1 (pid "));
+        assert!(!fault.effect().await.expect("known").bites);
+        fault.inject().await.expect("killed");
+        child.wait().expect("reaped");
+        assert!(fault.effect().await.expect("known").bites);
+        assert!(fault.is_healed().await.expect("known"));
+        assert!(fault.inject().await.is_err(), "what is gone cannot be killed");
+    }
+}

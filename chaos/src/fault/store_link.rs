@@ -162,3 +162,76 @@ impl Fault for RefuseStore {
         Ok(self.link.probe().await == Probe::Answered)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+    use crate::toxiproxy::{Proxy, ServerConfig, ToxiproxyServer};
+
+    /// A store that answers every connection with one line, behind a proxy.
+    async fn link() -> (ToxiproxyServer, StoreLink) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let upstream = listener.local_addr().expect("bound").to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut request = [0; 256];
+                    let _ = stream.read(&mut request).await;
+                    let _ = stream.write_all(b"HTTP/1.0 403 Forbidden\r\n\r\n").await;
+                });
+            }
+        });
+        let server = ToxiproxyServer::start(ServerConfig::default()).await.expect("started");
+        let api = server.url();
+        let client = ToxiproxyClient::new(&api);
+        let proxy = client.create(&Proxy::new("store", "127.0.0.1:0", upstream)).await.expect("created");
+        (server, StoreLink { client, api, proxy: "store".to_owned(), address: proxy.listen })
+    }
+
+    async fn until_it_bites(fault: &mut dyn Fault) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !fault.effect().await.expect("known").bites {
+            assert!(Instant::now() < deadline, "{} never bites", fault.describe());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn until_healed(fault: &mut dyn Fault) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !fault.is_healed().await.expect("known") {
+            assert!(Instant::now() < deadline, "{} is never healed", fault.describe());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_black_hole_is_silent_and_leaves_other_peoples_toxics_alone() {
+        let (_server, link) = link().await;
+        let theirs = Toxic::noop(Stream::Upstream).named("theirs");
+        link.client.add_toxic("store", &theirs).await.expect("added");
+        let mut fault = BlackholeStore::new(link.clone(), "test");
+        assert_eq!(link.probe().await, Probe::Answered);
+        fault.inject().await.expect("injected");
+        until_it_bites(&mut fault).await;
+        assert_eq!(fault.undo().len(), 2);
+        fault.heal().await.expect("healed");
+        until_healed(&mut fault).await;
+        fault.heal().await.expect("already gone is done");
+        let left = link.client.toxics("store").await.expect("listed");
+        assert_eq!(left.iter().map(|toxic| toxic.name.as_str()).collect::<Vec<_>>(), ["theirs"]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_store_is_refused_until_it_is_healed() {
+        let (_server, link) = link().await;
+        let mut fault = RefuseStore::new(link);
+        fault.inject().await.expect("injected");
+        until_it_bites(&mut fault).await;
+        assert!(!fault.is_healed().await.expect("known"));
+        fault.heal().await.expect("healed");
+        until_healed(&mut fault).await;
+    }
+}
