@@ -32,8 +32,8 @@ pub struct GuardianConfig {
     pub tag: String,
     /// The run's fault journal.
     pub journal: PathBuf,
-    /// The run's work folder: removed.
-    pub work_dir: PathBuf,
+    /// The run's work folders: removed.
+    pub work_dirs: Vec<PathBuf>,
 }
 
 /// What a sweep found and did. All zero and empty: the runner had left nothing.
@@ -43,8 +43,8 @@ pub struct Sweep {
     pub undone: Vec<String>,
     /// Processes that were killed.
     pub killed: Vec<ProcessId>,
-    /// True if there was a work folder to remove.
-    pub removed_work_dir: bool,
+    /// Work folders that were there and are removed.
+    pub removed: Vec<PathBuf>,
     /// What could not be done.
     pub problems: Vec<String>,
 }
@@ -104,7 +104,7 @@ pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
         }
     }
     kill_tagged(&config.tag, &mut sweep);
-    remove_work_dir(&config.work_dir, &mut sweep);
+    config.work_dirs.iter().for_each(|folder| remove_folder(folder, &mut sweep));
     entries?;
     Ok(sweep)
 }
@@ -165,11 +165,11 @@ fn kill_tagged(tag: &str, sweep: &mut Sweep) {
     }
 }
 
-fn remove_work_dir(work_dir: &Path, sweep: &mut Sweep) {
-    match std::fs::remove_dir_all(work_dir) {
-        Ok(()) => sweep.removed_work_dir = true,
+fn remove_folder(folder: &Path, sweep: &mut Sweep) {
+    match std::fs::remove_dir_all(folder) {
+        Ok(()) => sweep.removed.push(folder.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => sweep.problems.push(format!("could not remove {}: {error}", work_dir.display())),
+        Err(error) => sweep.problems.push(format!("could not remove {}: {error}", folder.display())),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let config = GuardianConfig {
             tag: format!("guardian-test-{}", std::process::id()),
             journal: folder.path().join("journal"),
-            work_dir: work_dir.clone(),
+            work_dirs: vec![work_dir.clone()],
         };
         let mut journal = Journal::open(&config.journal).expect("open");
         let healed = journal.record_open("healed", vec![Undo::RemoveFile { path: "/nonexistent".into() }]);
@@ -209,13 +209,13 @@ mod tests {
         let first = sweep(&config).expect("swept");
         assert_eq!(first.undone, ["fail"]);
         assert_eq!(first.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [child.id()]);
-        assert!(first.removed_work_dir);
+        assert_eq!(first.removed, [work_dir.as_path()]);
         assert_eq!(first.problems, Vec::<String>::new());
         assert!(!fault_file.exists() && !work_dir.exists());
         child.wait().expect("reaped");
 
         let second = sweep(&config).expect("swept");
-        assert_eq!((second.killed.len(), second.removed_work_dir, second.problems.len()), (0, false, 0));
+        assert_eq!((second.killed.len(), second.removed.len(), second.problems.len()), (0, 0, 0));
     }
 
     #[test]
@@ -242,9 +242,9 @@ mod tests {
         let config = GuardianConfig {
             tag: format!("guardian-pipe-test-{}", std::process::id()),
             journal: folder.path().join("journal"),
-            work_dir,
+            work_dirs: vec![work_dir.clone()],
         };
         let swept = watch_and_sweep(&b"anything"[..], &config).expect("swept");
-        assert!(swept.removed_work_dir);
+        assert_eq!(swept.removed, [work_dir]);
     }
 }

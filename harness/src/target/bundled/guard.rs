@@ -17,6 +17,9 @@ pub(super) struct Prepared {
     log: PathBuf,
 }
 
+/// Where Linux keeps files in memory.
+const MEMORY_DIR: &str = "/dev/shm";
+
 /// The guardian of a run, started.
 pub(super) struct Guard {
     config: GuardianConfig,
@@ -28,9 +31,13 @@ impl Guard {
     pub(super) fn prepare(run_dir: &Path) -> Result<Prepared, TargetError> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let tag = format!("{}-{:x}", std::process::id(), since_epoch.as_nanos());
-        let work_dir = std::env::temp_dir().join(format!("stormproof-{tag}"));
+        let name = format!("stormproof-{tag}");
+        let mut work_dirs = vec![std::env::temp_dir().join(&name)];
+        if Path::new(MEMORY_DIR).is_dir() {
+            work_dirs.push(Path::new(MEMORY_DIR).join(name));
+        }
         let journal = absolute(run_dir)?.join("faults.journal");
-        let config = GuardianConfig { tag, journal, work_dir };
+        let config = GuardianConfig { tag, journal, work_dirs };
         Ok(Prepared { config, log: run_dir.join("guardian.log") })
     }
 
@@ -39,21 +46,29 @@ impl Guard {
         &self.config.journal
     }
 
-    /// The run's work folder.
+    /// The run's work folder, on disk.
     pub(super) fn work_dir(&self) -> &Path {
-        &self.config.work_dir
+        &self.config.work_dirs[0]
+    }
+
+    /// A folder in memory if there can be one here, else the one on disk: for what must survive the death of a
+    /// process, but not of the machine.
+    pub(super) fn quick_dir(&self) -> &Path {
+        self.config.work_dirs.iter().rfind(|folder| folder.is_dir()).unwrap_or(&self.config.work_dirs[0])
     }
 
     /// Ends the guardian, which sweeps once more and finds nothing, or what we missed.
     pub(super) async fn finish(self) -> Result<(), TargetError> {
-        let work_dir = self.config.work_dir.clone();
-        if self.guardian.end(SWEEP_DEADLINE).await && !work_dir.exists() {
+        let ended = self.guardian.end(SWEEP_DEADLINE).await;
+        let GuardianConfig { journal, work_dirs, .. } = self.config;
+        let left: Vec<_> = work_dirs.iter().filter(|folder| folder.exists()).collect();
+        if ended && left.is_empty() {
             return Ok(());
         }
         Err(TargetError::Deadline {
-            what: format!("removal of {}", work_dir.display()),
+            what: format!("the guardian's sweep (left: {left:?})"),
             seconds: SWEEP_DEADLINE.as_secs(),
-            logs: self.config.journal.parent().unwrap_or(&work_dir).to_owned(),
+            logs: journal.parent().unwrap_or(&journal).to_owned(),
         })
     }
 }
@@ -66,10 +81,14 @@ impl Prepared {
     /// Starts the guardian, then makes the work folder: one that is killed in between leaves no folder behind.
     pub(super) async fn start(self, launcher: &Launcher) -> Result<Guard, TargetError> {
         let guardian = launcher.launch(Role::Guardian, "guardian", &self.config, &self.log).await?;
-        let work_dir = &self.config.work_dir;
+        let (work_dir, others) = (&self.config.work_dirs[0], &self.config.work_dirs[1..]);
         // Not with its parents: a temporary folder that is not there is a mistake to be told.
         match std::fs::create_dir(work_dir) {
-            Ok(()) => Ok(Guard { config: self.config, guardian }),
+            Ok(()) => {
+                // One that cannot be made is done without.
+                let _ = others.iter().try_for_each(std::fs::create_dir);
+                Ok(Guard { config: self.config, guardian })
+            }
             Err(source) => {
                 let failed = TargetError::File { action: "create folder", path: work_dir.clone(), source };
                 guardian.end(SWEEP_DEADLINE).await;

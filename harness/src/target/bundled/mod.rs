@@ -86,7 +86,7 @@ impl BundledCluster {
         // The guardian first of all: whatever starts after it cannot be left behind.
         let guard = guard.start(&launcher).await?;
         let started = tokio::select! {
-            started = Parts::start(&config, &launcher, guard.work_dir(), began) => started,
+            started = Parts::start(&config, &launcher, &guard, began) => started,
             () = config.stop.cancelled() => Err(TargetError::Stopped),
         };
         match started {
