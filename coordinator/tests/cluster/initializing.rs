@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stormproof_coordinator::config::StoreConfig;
+use stormproof_coordinator::core::checkpoint::CompletedCheckpoint;
 use stormproof_coordinator::core::status::JobStatus;
 use stormproof_coordinator::graph::{JobId, Params};
 use stormproof_coordinator::leadership::{
     Candidate, CheckpointPointer, HaStore, JobRecord, LeaderElection, Leadership,
 };
+use stormproof_coordinator::storage::metadata;
 use stormproof_store::S3Server;
 use tokio::net::TcpListener;
 
@@ -161,6 +163,38 @@ async fn a_damaged_checkpoint_fails_the_job_and_names_the_file() {
         .await;
     assert!(server.backend().get("checkpoints", &key).is_ok(), "it may be repaired by hand");
     coordinator.stop().await;
+    server.shutdown().await.unwrap();
+}
+
+// P234: wherever it is cut, the job fails with one sentence, and the other jobs never notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_truncated_checkpoint_fails_the_job_in_one_sentence() {
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    let checkpoint =
+        CompletedCheckpoint { job: JOB, id: 3, trigger_ms: 1_000, completed_ms: 1_001, tasks: vec![], is_final: false };
+    let whole = metadata::encode(&checkpoint).unwrap();
+    let key = format!("{JOB}/chk-3/_metadata");
+    // Nothing at all, within the header, one byte short.
+    for length in [0, 10, whole.len() - 1] {
+        let mut setup = Setup::new(registry(), &[("restart-strategy.type", "fixed-delay")]);
+        setup.store = Some(store_config(server.endpoint()));
+        leave_job(&setup, false).await;
+        server.backend().put("checkpoints", &key, whole.slice(..length)).unwrap();
+        let coordinator = setup.lead().await;
+        let job = coordinator.status(JOB, JobStatus::Failed).await;
+        let causes: Vec<_> = job.exceptions[0].stacktrace.split("\nCaused by: ").collect();
+        let sentence = causes.last().unwrap();
+        assert!(sentence.contains(&format!("`{key}`: truncated: it has {length} bytes of ")), "{causes:?}");
+        assert_eq!(causes[0], "JobInitializationException: could not start the JobMaster");
+        let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, script(|_, _, _| Step::Finish)).await;
+        let other = coordinator.submit("two-stage", &[]).await;
+        coordinator.status(other, JobStatus::Finished).await;
+        let record = setup.ha_dir().join(format!("jobs/{JOB}.json"));
+        eventually("the clean-up is over", || (!record.exists()).then_some(())).await;
+        assert!(server.backend().get("checkpoints", &key).is_ok(), "it may be repaired by hand");
+        coordinator.stop().await;
+    }
     server.shutdown().await.unwrap();
 }
 

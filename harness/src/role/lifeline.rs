@@ -1,6 +1,5 @@
 //! What ties a child to its runner: the parent-death signal, and the end of the standard input pipe.
 
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -41,10 +40,8 @@ impl Lifeline {
     }
 
     /// Completes when the pipe has ended.
-    pub(super) fn ended(self) -> impl Future<Output = ()> + Send + 'static {
-        async move {
-            // A dropped sender means the lifeline thread is gone: end as well.
-            let _ = self.ended.await;
-        }
+    pub(super) async fn ended(self) {
+        // A dropped sender means the lifeline thread is gone: end as well.
+        let _ = self.ended.await;
     }
 }

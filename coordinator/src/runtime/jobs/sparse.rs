@@ -63,10 +63,12 @@ pub(crate) fn failed(before: &JobSnapshot, causes: &[String], now: Millis) -> Jo
 
 /// `before`, with what keeps it from starting as the one, global entry of its exception history.
 pub(crate) fn troubled(before: &JobSnapshot, causes: &[String], now: Millis) -> JobSnapshot {
-    let mut stacktrace = vec!["could not start the JobMaster".to_owned()];
-    stacktrace.extend_from_slice(causes);
+    const NAME: &str = "JobInitializationException";
+    // In the form of every other failure, so that clients find the causes.
+    let causes = causes.iter().map(|cause| format!("\nCaused by: {cause}"));
+    let stacktrace = format!("{NAME}: could not start the JobMaster{}", causes.collect::<String>());
     let mut snapshot = before.clone();
-    snapshot.exceptions = vec![global_entry("JobInitializationException", stacktrace.join("\n"), now)];
+    snapshot.exceptions = vec![global_entry(NAME, stacktrace, now)];
     snapshot
 }
 
