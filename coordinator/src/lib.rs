@@ -14,6 +14,10 @@
 //! | [`explain`] | what restarts if a task fails, for graphs in JSON Lines |
 //! | [`rest`] | Flink's REST API: same paths, same JSON |
 //!
+//! How a task failure becomes a restart, and where each part of FLINK-4256 is: [`core::fine_grained_recovery`]. What
+//! became of Flink's own tests of this area: `parity.tsv` beside this crate's manifest, counted by
+//! `stormproof doctor --parity`.
+//!
 //! The rule that decides most questions: **one serial owner per job, and everything slow is outside it**
 //! (FLINK-22483 was a breach of exactly this).
 

@@ -11,6 +11,7 @@ pub mod consumable;
 mod csr;
 pub mod event;
 pub mod failover;
+pub mod fine_grained_recovery;
 pub mod input_splits;
 pub mod job;
 pub mod partition_release;
