@@ -179,7 +179,7 @@ fn a_number_that_comes_when_tasks_no_longer_run_is_not_used() {
     assert_eq!((triggered(&mut world), counts(&world).0), (vec![], 0));
 }
 
-// P062, P081, P298, P304
+// P062, P081, P298, P304, P318
 #[test]
 fn expiry_counts_and_exceeding_the_tolerated_number_fails_over_globally() {
     let mut world = running(JobSettings { checkpoint_timeout_ms: 50, tolerable_failed: 1, ..settings() });

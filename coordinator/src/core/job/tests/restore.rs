@@ -138,7 +138,7 @@ fn a_recovered_job_starts_from_the_newest_checkpoint_and_keeps_the_list() {
     assert_eq!(discard.iter().map(|it| it.id).collect::<Vec<_>>(), [3, 4]);
 }
 
-// P308, P313
+// P313
 #[test]
 fn state_of_another_graph_is_refused_at_start() {
     for (tasks, missing) in [(&ALL[..3], true), (&[("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)][..], false)] {
