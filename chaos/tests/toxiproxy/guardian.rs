@@ -42,7 +42,7 @@ async fn faults_of_a_dead_runner_are_undone_and_toxics_of_others_stay(server: Se
     let config = GuardianConfig {
         tag: format!("guardian-suite-{}-{server:?}", std::process::id()),
         journal: folder.path().join("journal"),
-        work_dir: folder.path().join("work"),
+        work_dirs: vec![folder.path().join("work")],
     };
     let link = || StoreLink {
         client: world.client.clone(),
