@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stormproof_coordinator::core::failover::{Failure, StalePolicy, restart_set};
+use stormproof_coordinator::core::failover::{StalePolicy, restart_set_of_all};
 use stormproof_coordinator::core::topology::TaskIndex;
 
 use super::error::ExplainError;
@@ -110,14 +110,11 @@ impl Picture {
 
     /// The coordinator's answer for all these failures together.
     fn decided(&self, failing: &BTreeSet<TaskIndex>, impact: &Impact, policy: StalePolicy) -> BTreeSet<Task> {
-        // Tasks of one region have one answer.
-        let one_each: BTreeMap<_, _> = failing.iter().map(|task| (self.regions.region_of(*task), *task)).collect();
         let is_tracked = |partition| !impact.lost.contains(&partition);
-        let sets = one_each.into_values().map(|task| {
-            let failure = Failure { task, named: impact.named };
-            restart_set(&self.topology, &self.regions, &failure, policy, |task| self.state(task), is_tracked)
-        });
-        sets.flatten().map(|task| self.task(task)).collect()
+        let (failed, named) = (failing.iter().copied(), impact.named);
+        let state = |task| self.state(task);
+        let set = restart_set_of_all(&self.topology, &self.regions, failed, named, policy, state, is_tracked);
+        set.into_iter().map(|task| self.task(task)).collect()
     }
 
     fn incident(&self, question: &Question, impact: &Impact) -> String {

@@ -227,6 +227,19 @@ fn exercise(picture: &Picture) {
     }
 }
 
+#[test]
+fn a_wide_job_is_answered_in_time() {
+    // Wide vertices, each subtask a region of its own: work that grows with the square of the
+    // width would keep this test for hours.
+    let mut job = batch();
+    for number in 0..3 {
+        job.value["vertices"][number]["parallelism"] = json!(8_192);
+        job.value["vertices"][number]["tasks"] = json!({"FINISHED": 8_192});
+        job.value["plan"]["nodes"][number]["parallelism"] = json!(8_192);
+    }
+    exercise(&Picture::of_rest(&job, &[]).expect("a picture"));
+}
+
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(600)
 }

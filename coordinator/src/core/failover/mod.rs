@@ -94,8 +94,23 @@ pub fn restart_set(
     state: impl Fn(TaskIndex) -> ExecutionState,
     is_tracked: impl Fn(PartitionIndex) -> bool,
 ) -> Vec<TaskIndex> {
+    restart_set_of_all(topology, regions, [failure.task], failure.named, stale, state, is_tracked)
+}
+
+/// The union of the restart sets of all these tasks, which failed for one cause, at the cost of one: a restart set is
+/// closed, so one search from all of them at once finds it.
+#[must_use]
+pub fn restart_set_of_all(
+    topology: &Topology,
+    regions: &Regions,
+    failed: impl IntoIterator<Item = TaskIndex>,
+    named: Option<NamedPartition>,
+    stale: StalePolicy,
+    state: impl Fn(TaskIndex) -> ExecutionState,
+    is_tracked: impl Fn(PartitionIndex) -> bool,
+) -> Vec<TaskIndex> {
     let counts = |named: &NamedPartition| named.is_current_attempt || stale == StalePolicy::Honour;
-    let lost = failure.named.filter(counts).map(|named| named.partition);
+    let lost = named.filter(counts).map(|named| named.partition);
     let mut search = Search {
         regions,
         visited: BitSet::new(regions.count()),
@@ -103,7 +118,7 @@ pub fn restart_set(
         read: BitSet::new(topology.group_count()),
         fed: BitSet::new(topology.group_count()),
     };
-    search.visit(regions.region_of(failure.task));
+    failed.into_iter().for_each(|task| search.visit(regions.region_of(task)));
     let mut next = 0;
     while let Some(&region) = search.queue.get(next) {
         next += 1;
