@@ -20,8 +20,11 @@ use super::gate::Gate;
 /// Registered name.
 pub const NAME: &str = "word-count";
 
-/// Folders that are never input: build output and version control.
-const SKIPPED: [&str; 2] = ["target", ".git"];
+/// Folders that are never input: build output, and what `stormproof` itself writes while it runs.
+const SKIPPED: [&str; 3] = ["target", "stormproof-report", "stormproof-up"];
+
+/// A folder that holds this file is the record of a run, which grows while a job reads: never input either.
+const RECORD: &str = "timeline.jsonl";
 
 /// Largest file that is taken, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 10;
@@ -57,6 +60,9 @@ pub fn text_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = vec![];
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
+        if folder.join(RECORD).exists() {
+            continue;
+        }
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let (name, kind) = (entry.file_name(), entry.file_type()?);
@@ -200,6 +206,20 @@ mod tests {
     fn words_are_runs_of_letters_and_digits() {
         let found: Vec<String> = words("Hello, wörld! x86_64\n").collect();
         assert_eq!(found, ["hello", "wörld", "x86", "64"]);
+    }
+
+    #[test]
+    fn build_output_hidden_files_and_records_of_runs_are_no_input() {
+        let folder = std::env::temp_dir().join(format!("stormproof-text-files-{}", std::process::id()));
+        for file in ["a.txt", "sub/b.txt", "target/c.txt", ".git/d", ".hidden", "report/e.log", "stormproof-up/f.log"] {
+            let path = folder.join(file);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+            fs::write(path, "word").expect("written");
+        }
+        fs::write(folder.join("report").join(RECORD), "").expect("written");
+        let found = text_files(&folder).expect("listed");
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(found, [folder.join("a.txt"), folder.join("sub/b.txt")]);
     }
 
     #[test]
