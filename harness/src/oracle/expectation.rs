@@ -122,6 +122,10 @@ pub struct StoreTraffic {
     /// Only keys that contain this, e.g. `_metadata`.
     #[serde(default)]
     pub key_contains: String,
+    /// Only keys of checkpoints that tasks were restored from. A checkpoint whose write was in doubt is read back to
+    /// settle it, and that is no read for a failover.
+    #[serde(default)]
+    pub of_restored: bool,
     /// When.
     #[serde(default)]
     pub window: Window,

@@ -1,10 +1,10 @@
 //! How many requests of a kind reached the object store?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::expectation::StoreTraffic as Params;
 use super::{Judgement, judgement};
-use crate::timeline::{RecordKind, Timeline};
+use crate::timeline::{CheckpointEvent, RecordKind, Timeline};
 use crate::verdict::Verdict;
 
 const ORACLE: &str = "store-traffic";
@@ -26,11 +26,16 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
         Ok(records) => records,
         Err(mark) => return judgement(ORACLE, Verdict::Inconclusive, format!("{mark:?} never came"), vec![]),
     };
+    let restored = restored_folders(timeline);
+    if params.of_restored && restored.is_empty() {
+        return judgement(ORACLE, Verdict::Inconclusive, "no checkpoint was restored".into(), vec![]);
+    }
     let mut counts: BTreeMap<(&str, &str, u16), u64> = BTreeMap::new();
     for record in records {
         if let RecordKind::StoreRequest { op, key, status, .. } = &record.kind
             && params.op.as_ref().is_none_or(|wanted| wanted == op)
             && key.contains(&params.key_contains)
+            && (!params.of_restored || restored.iter().any(|folder| key.contains(folder)))
         {
             *counts.entry((op, key, *status)).or_default() += 1;
         }
@@ -47,6 +52,15 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
     let verdict = if is_right { Verdict::Pass } else { Verdict::Fail };
     let evidence = counts.iter().map(|((op, key, status), count)| format!("{count} × {op} {key} → {status}")).collect();
     judgement(ORACLE, verdict, format!("{count} requests ({what}{keys}), expected {limits}"), evidence)
+}
+
+/// The parts of keys that say which checkpoints were restored, e.g. `/chk-3/`.
+fn restored_folders(timeline: &Timeline) -> BTreeSet<String> {
+    let restored = timeline.records().iter().filter_map(|record| match &record.kind {
+        RecordKind::Checkpoint { id, event: CheckpointEvent::Restored, .. } => Some(format!("/chk-{id}/")),
+        _ => None,
+    });
+    restored.collect()
 }
 
 #[cfg(test)]
@@ -70,8 +84,8 @@ mod tests {
             op: Some("GetObject".into()),
             key_contains: "_metadata".into(),
             window: Window { from: Mark::JobStatus("RESTARTING".into()), to: Mark::End },
-            min: 0,
             max: Some(0),
+            ..Params::default()
         };
         assert_eq!(judge(&story.timeline(), &params).verdict, Verdict::Pass);
         request(&mut story, "GetObject", "j/chk-3/_metadata");
@@ -79,6 +93,18 @@ mod tests {
         assert_eq!(judgement.verdict, Verdict::Fail);
         assert_eq!(judgement.summary, "1 requests (GetObject of keys with `_metadata`), expected from 0 to 0");
         assert_eq!(judgement.evidence, ["1 × GetObject j/chk-3/_metadata → 200"]);
+    }
+
+    #[test]
+    fn a_read_back_of_another_checkpoint_is_no_read_for_the_failover() {
+        let mut story = Story::new();
+        request(&mut story, "GetObject", "j/chk-4/_metadata");
+        let params = Params { of_restored: true, max: Some(0), ..Params::default() };
+        assert_eq!(judge(&story.timeline(), &params).verdict, Verdict::Inconclusive, "nothing was restored");
+        story.record(RecordKind::Checkpoint { job: "j".into(), id: 3, event: CheckpointEvent::Restored });
+        assert_eq!(judge(&story.timeline(), &params).verdict, Verdict::Pass);
+        request(&mut story, "GetObject", "j/chk-3/_metadata");
+        assert_eq!(judge(&story.timeline(), &params).verdict, Verdict::Fail);
     }
 
     #[test]
