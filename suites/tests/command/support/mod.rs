@@ -3,6 +3,7 @@
 mod processes;
 mod running;
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,14 +32,19 @@ pub(crate) fn eventually<T>(what: &str, limit: Duration, mut fact: impl FnMut() 
 /// A current folder and a temporary folder that nothing else uses.
 pub(crate) struct Sandbox {
     root: TempDir,
+    /// Pids of its commands: folders that they keep in memory carry them in their names.
+    started: RefCell<Vec<u32>>,
 }
+
+/// Where a run keeps what need not lie on a disk.
+const MEMORY: &str = "/dev/shm";
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("tmp")).unwrap();
         fs::create_dir(root.path().join("here")).unwrap();
-        Self { root }
+        Self { root, started: RefCell::default() }
     }
 
     /// The current folder of its commands.
@@ -66,7 +72,9 @@ impl Sandbox {
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running::start(self.command(arguments))
+        let running = Running::start(self.command(arguments));
+        self.started.borrow_mut().push(running.pid());
+        running
     }
 
     /// Runs a command to its end.
@@ -79,15 +87,27 @@ impl Sandbox {
         processes::with_environment(&format!("TMPDIR={}", self.temporary().display()))
     }
 
-    /// What lies in the temporary folder.
+    /// What lies in the temporary folder, and what its commands keep in memory.
     pub(crate) fn leftovers(&self) -> Vec<String> {
-        names(&self.temporary())
+        let mut left = names(&self.temporary());
+        left.extend(self.in_memory());
+        left
+    }
+
+    /// Folders that its commands keep in memory.
+    pub(crate) fn in_memory(&self) -> Vec<String> {
+        if !Path::new(MEMORY).is_dir() {
+            return vec![];
+        }
+        let started = self.started.borrow();
+        let is_ours = |name: &String| started.iter().any(|pid| name.starts_with(&format!("stormproof-{pid}-")));
+        names(Path::new(MEMORY)).into_iter().filter(is_ours).map(|name| format!("{MEMORY}/{name}")).collect()
     }
 
     /// Nothing is left, now and not a moment later.
     pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(self.processes(), [], "processes");
-        assert_eq!(self.leftovers(), Vec::<String>::new(), "files in the temporary folder");
+        assert_eq!(self.leftovers(), Vec::<String>::new(), "files in the temporary folder or in memory");
     }
 
     /// Waits until nothing is left.

@@ -45,6 +45,10 @@ impl Running {
         self.lines.recv_timeout(DEADLINE).expect("it should have said something")
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
