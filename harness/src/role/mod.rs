@@ -12,7 +12,10 @@ mod lifeline;
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
+use std::pin::Pin;
 use std::process::ExitCode;
+
+use serde::de::DeserializeOwned;
 
 pub use launch::{Child, LaunchError, Launcher};
 use stormproof_chaos::guardian::{GuardianConfig, watch_and_sweep};
@@ -106,35 +109,37 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
             if sweep.problems.is_empty() { Ok(()) } else { Err("the sweep was not complete".into()) }
         }
         Role::Coordinator => {
-            start_logging();
-            let config: CoordinatorConfig = serde_json::from_str(&line)?;
-            let lifeline = Lifeline::tie()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            let result = runtime.block_on(stormproof_coordinator::runtime::run(
-                config,
-                registry.clone(),
-                announce,
-                lifeline.ended(),
-            ));
-            // A store call that hangs must not keep the process.
-            runtime.shutdown_background();
-            Ok(result?)
+            serve(&line, runtime, |config: CoordinatorConfig, ended| {
+                stormproof_coordinator::runtime::run(config, registry.clone(), announce, ended)
+            })
         }
         Role::Executor => {
-            start_logging();
-            let config: ExecutorConfig = serde_json::from_str(&line)?;
-            let lifeline = Lifeline::tie()?;
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-            let result = runtime.block_on(stormproof_coordinator::executor::run(
-                config,
-                registry.clone(),
-                announce,
-                lifeline.ended(),
-            ));
-            runtime.shutdown_background();
-            Ok(result?)
+            serve(&line, stormproof_coordinator::executor::runtime()?, |config: ExecutorConfig, ended| {
+                stormproof_coordinator::executor::run(config, registry.clone(), announce, ended)
+            })
         }
     }
+}
+
+/// Runs a role that is tied to its parent, until it ends or its lifeline does.
+fn serve<C, F, E>(
+    line: &str,
+    runtime: tokio::runtime::Runtime,
+    run: impl FnOnce(C, Pin<Box<dyn Future<Output = ()> + Send>>) -> F,
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    C: DeserializeOwned,
+    F: Future<Output = Result<(), E>>,
+    E: std::error::Error + 'static,
+{
+    start_logging();
+    let config = serde_json::from_str(line)?;
+    let lifeline = Lifeline::tie()?;
+    let result = runtime.block_on(run(config, Box::pin(lifeline.ended())));
+    // A store call that hangs must not keep the process.
+    runtime.shutdown_background();
+    Ok(result?)
 }
 
 /// A guardian that a signal ended would leave everything behind: a service manager sends SIGTERM to all processes of a
