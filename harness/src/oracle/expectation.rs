@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::target::Capability;
 use crate::timeline::Window;
 
 /// One expectation: an oracle and its parameters. In TOML: `check = "recovery-time"`, `max-ms = 5000`.
@@ -24,6 +25,32 @@ pub enum Expectation {
     JobResult(JobResult),
     /// The job is restarted so often.
     RestartCount(RestartCount),
+}
+
+impl Expectation {
+    /// The oracle's name, as plans and reports write it.
+    #[must_use]
+    pub fn oracle(&self) -> &'static str {
+        match self {
+            Self::RestartSet(_) => "restart-set",
+            Self::ExactlyOnce(_) => "exactly-once",
+            Self::Responsive(_) => "responsive",
+            Self::NoLeftovers(_) => "no-leftovers",
+            Self::RecoveryTime(_) => "recovery-time",
+            Self::StoreTraffic(_) => "store-traffic",
+            Self::JobResult(_) => "job-result",
+            Self::RestartCount(_) => "restart-count",
+        }
+    }
+
+    /// What a target must let us see for this to be judged at all.
+    #[must_use]
+    pub fn needs(&self) -> Option<Capability> {
+        match self {
+            Self::StoreTraffic(_) => Some(Capability::StoreRequests),
+            _ => None,
+        }
+    }
 }
 
 /// Parameters of the restart-set oracle.

@@ -26,7 +26,13 @@ pub fn judge(timeline: &Timeline) -> RunJudgement {
     if !gave_up {
         judgements.push(harness(timeline));
         judgements.extend(faults::judge(timeline));
-        judgements.extend(expectations(timeline).map(|expectation| judge_one(timeline, expectation)));
+        judgements.extend(timeline.records().iter().filter_map(|record| match &record.kind {
+            RecordKind::Expected(expectation) => Some(judge_one(timeline, expectation)),
+            RecordKind::Waived { expectation, reason } => {
+                Some(judgement(expectation.oracle(), Verdict::Skipped, reason.clone(), vec![]))
+            }
+            _ => None,
+        }));
     }
     let verdict = Verdict::of_run(judgements.iter().map(|judgement| judgement.verdict));
     RunJudgement { verdict, judgements }
@@ -47,13 +53,6 @@ pub fn judge_one(timeline: &Timeline, expectation: &Expectation) -> Judgement {
     }
 }
 
-fn expectations(timeline: &Timeline) -> impl Iterator<Item = &Expectation> {
-    timeline.records().iter().filter_map(|record| match &record.kind {
-        RecordKind::Expected(expectation) => Some(expectation),
-        _ => None,
-    })
-}
-
 fn outcome(record: &crate::timeline::Record) -> Option<Judgement> {
     match &record.kind {
         RecordKind::Outcome { verdict, reason } => Some(judgement("runner", *verdict, reason.clone(), vec![])),
@@ -68,7 +67,8 @@ fn harness(timeline: &Timeline) -> Judgement {
         .iter()
         .map(|record| if let RecordKind::Dropped { count } = record.kind { count } else { 0 })
         .sum();
-    let expected = expectations(timeline).count();
+    let is_expected = |record: &&crate::timeline::Record| matches!(record.kind, RecordKind::Expected(_));
+    let expected = timeline.records().iter().filter(is_expected).count();
     let (verdict, summary) = if dropped > 0 {
         (Verdict::Invalid, format!("{dropped} records did not fit into the timeline"))
     } else if timeline.is_truncated() || !timeline.is_ended() {
@@ -83,7 +83,7 @@ fn harness(timeline: &Timeline) -> Judgement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::expectation::JobResult;
+    use super::super::expectation::{JobResult, StoreTraffic};
     use super::super::story::Story;
     use super::*;
     use crate::timeline::FaultEvent;
@@ -105,6 +105,26 @@ mod tests {
         assert_eq!(oracles, ["timeline", "job-result"]);
         story.event("f", FaultEvent::Broke { step: "heal".into(), error: "gone".into() });
         assert_eq!(judge(&story.timeline()).verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn what_was_waived_is_skipped_with_its_reason_and_proves_nothing() {
+        let waived = || RecordKind::Waived {
+            expectation: Expectation::StoreTraffic(StoreTraffic::default()),
+            reason: "target bundled+minio lacks store-requests".into(),
+        };
+        let mut story = story();
+        story.record(waived()).status("FINISHED").record(RecordKind::RunEnded);
+        let run = judge(&story.timeline());
+        assert_eq!(run.verdict, Verdict::Pass);
+        let skipped = run.judgements.iter().find(|judgement| judgement.oracle == "store-traffic").expect("told");
+        assert_eq!(
+            (skipped.verdict, skipped.summary.as_str()),
+            (Verdict::Skipped, "target bundled+minio lacks store-requests")
+        );
+        let mut nothing_else = Story::new();
+        nothing_else.record(waived()).record(RecordKind::RunEnded);
+        assert_eq!(judge(&nothing_else.timeline()).verdict, Verdict::Inconclusive);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub mod junit;
 pub mod markdown;
 pub mod summary;
 
+use std::fmt::Write as _;
+
 pub use folder::{ReportError, RunFolder, TIMELINE, judge_folder};
 
 use crate::oracle::{self, Judgement};
@@ -67,8 +69,13 @@ impl SuiteReport {
         match self.decisive() {
             Some(judgement) if self.verdict != Verdict::Pass => format!("{}: {}", judgement.oracle, judgement.summary),
             _ => {
-                let passed = self.judgements.iter().filter(|judgement| judgement.verdict == Verdict::Pass).count();
-                format!("{passed} judgements, all good")
+                let of = |verdict| self.judgements.iter().filter(move |judgement| judgement.verdict == verdict);
+                let mut why = format!("{} judgements, all good", of(Verdict::Pass).count());
+                for skipped in of(Verdict::Skipped) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(why, "; {} skipped: {}", skipped.oracle, skipped.summary);
+                }
+                why
             }
         }
     }

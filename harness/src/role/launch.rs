@@ -85,7 +85,7 @@ pub struct Child {
     pub name: String,
     /// Its process.
     pub process: ProcessId,
-    /// What it said when it was ready; guardians say nothing.
+    /// What it said when it was ready; guardians and parts say nothing.
     pub ready: Option<Ready>,
     child: StdChild,
     /// Held open: its end asks the child to end.
@@ -123,7 +123,7 @@ impl Launcher {
         let binary = std::env::current_exe().map_err(|source| LaunchError::Binary { role, source })?;
         let log_file = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
         let log_copy = log_file.try_clone().map_err(failed)?;
-        let command = self.command(role, binary.into_os_string(), log_file);
+        let command = self.command(role, binary.into_os_string(), log_file).map_err(failed)?;
         let (answer, started) = oneshot::channel();
         self.requests.try_send(Request { command, answer }).map_err(|_| LaunchError::Closed)?;
         let mut child = started.await.map_err(|_| LaunchError::Closed)?.map_err(failed)?;
@@ -133,7 +133,7 @@ impl Launcher {
         // A child that has ended already shows below, with its log.
         let _ = lifeline.as_mut().map(|pipe| pipe.write_all(&line));
         let ready = match child.stdout.take() {
-            Some(out) if role != Role::Guardian => match first_line(out, log_copy).await {
+            Some(out) => match first_line(out, log_copy).await {
                 Ok(ready) => Some(ready),
                 Err(problem) => {
                     let _ = child.kill().and_then(|()| child.wait());
@@ -141,27 +141,33 @@ impl Launcher {
                     return Err(LaunchError::NotReady { role, name: name.to_owned(), problem, log, log_tail });
                 }
             },
-            _ => None,
+            None => None,
         };
         let process = ProcessId::of(child.id())?;
         Ok(Child { role, name: name.to_owned(), process, ready, child, lifeline })
     }
 
-    fn command(&self, role: Role, binary: OsString, log: File) -> Command {
+    fn command(&self, role: Role, binary: OsString, log: File) -> io::Result<Command> {
+        let out = match role {
+            Role::Coordinator | Role::Executor => Stdio::piped(),
+            Role::Guardian => Stdio::null(),
+            Role::Part => log.try_clone()?.into(),
+        };
         let mut command = Command::new(binary);
         command
             .env(ROLE_VARIABLE, role.name())
             .stdin(Stdio::piped())
+            .stdout(out)
             .stderr(log)
             // A group of its own: a Ctrl-C at the terminal reaches the runner only, which then ends its children.
             .process_group(0);
         if role == Role::Guardian {
-            // It must survive the sweep it does, and hold nothing of the test's.
-            command.env_remove(RUN_TAG_VARIABLE).stdout(Stdio::null());
+            // It must survive the sweep it does.
+            command.env_remove(RUN_TAG_VARIABLE);
         } else {
-            command.env(RUN_TAG_VARIABLE, &self.tag).stdout(Stdio::piped());
+            command.env(RUN_TAG_VARIABLE, &self.tag);
         }
-        command
+        Ok(command)
     }
 }
 
@@ -187,7 +193,8 @@ async fn first_line(out: ChildStdout, mut log: File) -> Result<Ready, String> {
     serde_json::from_str(&text).map_err(|error| format!("it said `{}`: {error}", text.trim()))
 }
 
-fn last_line(log: &Path) -> String {
+/// The last line of a log that is not empty.
+pub(crate) fn last_line(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("(empty)").to_owned()
 }

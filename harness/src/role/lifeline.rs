@@ -16,17 +16,21 @@ pub(super) struct Lifeline {
     ended: oneshot::Receiver<()>,
 }
 
+/// Asks the kernel to kill us (even while stopped) when the *thread* that started us ends, which is why the launcher
+/// starts children from a thread that lives as long as the cluster.
+pub(super) fn die_with_parent() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The parent may have died before the call above: then nobody will ever send the signal.
+    if getppid().is_none_or(|parent| parent.is_init()) {
+        return Err(io::Error::other("the runner is gone"));
+    }
+    Ok(())
+}
+
 impl Lifeline {
     /// Ties this process to its parent. Call once, after the configuration line was read.
-    ///
-    /// The kernel kills us (even while stopped) when the *thread* that started us ends, which is why the launcher
-    /// starts children from a thread that lives as long as the cluster.
     pub(super) fn tie() -> io::Result<Self> {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the call above: then nobody will ever send the signal.
-        if getppid().is_none_or(|parent| parent.is_init()) {
-            return Err(io::Error::other("the runner is gone"));
-        }
+        die_with_parent()?;
         let (send, ended) = oneshot::channel();
         std::thread::Builder::new().name("lifeline".to_owned()).spawn(move || {
             await_end(io::stdin().lock());

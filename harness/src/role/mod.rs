@@ -1,6 +1,6 @@
 //! Roles: what a process of the user's own binary becomes instead of running tests.
 //!
-//! Executors, coordinators and guardians are started by executing the current binary again with
+//! Executors, coordinators, guardians and real parts are started by executing the current binary again with
 //! [`ROLE_VARIABLE`] set; [`dispatch`] looks at it before anything else. So test jobs are ordinary functions of the
 //! user's binary, no extra binary has to be found, and `kill -9` is real.
 //!
@@ -9,6 +9,7 @@
 
 mod launch;
 mod lifeline;
+mod part;
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -17,7 +18,9 @@ use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
 
+pub(crate) use launch::last_line;
 pub use launch::{Child, LaunchError, Launcher};
+pub use part::PartConfig;
 use stormproof_chaos::guardian::{GuardianConfig, watch_and_sweep};
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
 use stormproof_coordinator::graph::JobRegistry;
@@ -39,10 +42,12 @@ pub enum Role {
     Executor,
     /// Undoes what a dead runner left.
     Guardian,
+    /// A program of others: a real store or a real proxy.
+    Part,
 }
 
 impl Role {
-    const ALL: [Self; 3] = [Self::Coordinator, Self::Executor, Self::Guardian];
+    const ALL: [Self; 4] = [Self::Coordinator, Self::Executor, Self::Guardian, Self::Part];
 
     /// Its name, the value of [`ROLE_VARIABLE`].
     #[must_use]
@@ -51,6 +56,7 @@ impl Role {
             Self::Coordinator => "coordinator",
             Self::Executor => "executor",
             Self::Guardian => "guardian",
+            Self::Part => "part",
         }
     }
 }
@@ -108,6 +114,7 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
             }
             if sweep.problems.is_empty() { Ok(()) } else { Err("the sweep was not complete".into()) }
         }
+        Role::Part => Err(part::become_part(&serde_json::from_str(&line)?).into()),
         Role::Coordinator => {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             serve(&line, runtime, |config: CoordinatorConfig, ended| {

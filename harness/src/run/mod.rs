@@ -23,7 +23,7 @@ use crate::probe::{ProbeConfig, Prober, ask_job};
 use crate::report::TIMELINE;
 use crate::role::chain;
 use crate::target::bundled::{BundledCluster, BundledConfig};
-use crate::target::{StoreRequest, Target, TargetError};
+use crate::target::{Capability, StoreRequest, Target, TargetError};
 use crate::timeline::{RecordKind, Recorder, RunStart, TimelineError};
 use crate::verdict::Verdict;
 
@@ -60,14 +60,15 @@ pub enum RunError {
 pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, RunError> {
     plan.check()?;
     let began = Instant::now();
-    let recorder = begin_record(plan, options)?;
     let config = BundledConfig {
         shape: plan.cluster.clone(),
         run_dir: options.run_dir.clone(),
         seed: options.seed,
         stop: options.stop.clone(),
+        parts: options.parts.clone(),
         ..BundledConfig::default()
     };
+    let recorder = begin_record(plan, options, &config)?;
     let mut timings = None;
     match BundledCluster::start(config).await {
         Err(TargetError::Stopped) => stopped(&recorder),
@@ -83,7 +84,7 @@ pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, R
     Ok(Outcome::judge(options, &recorder.timeline(), began.elapsed(), timings))
 }
 
-fn begin_record(plan: &Plan, options: &RunOptions) -> Result<Recorder, RunError> {
+fn begin_record(plan: &Plan, options: &RunOptions, config: &BundledConfig) -> Result<Recorder, RunError> {
     std::fs::create_dir_all(&options.run_dir).map_err(|source| TargetError::File {
         action: "create folder",
         path: options.run_dir.clone(),
@@ -95,14 +96,23 @@ fn begin_record(plan: &Plan, options: &RunOptions) -> Result<Recorder, RunError>
         about: plan.about.clone(),
         plan_hash: plan.hash(),
         seed: options.seed,
-        target: "bundled".to_owned(),
+        target: config.parts.target_name(),
         engine: format!("stormproof {}", env!("CARGO_PKG_VERSION")),
         repeat: options.repeat.clone(),
     }));
-    for expectation in &plan.expectations {
-        recorder.record(RecordKind::Expected(expectation.clone()));
+    let capabilities = config.capabilities();
+    for expectation in plan.expectations.iter().cloned() {
+        let unseen = expectation.needs().filter(|needed| !capabilities.contains(needed));
+        recorder.record(match unseen {
+            None => RecordKind::Expected(expectation),
+            Some(needed) => RecordKind::Waived { expectation, reason: lacks(&config.parts.target_name(), needed) },
+        });
     }
     Ok(recorder)
+}
+
+fn lacks(target: &str, needed: Capability) -> String {
+    format!("target {target} lacks {}", needed.name())
 }
 
 fn precondition(recorder: &Recorder, error: &TargetError) {
@@ -169,8 +179,7 @@ impl<'a> Runner<'a> {
     async fn run(mut self) {
         let missing: Vec<_> = self.plan.needs().difference(self.target.capabilities()).copied().collect();
         if let Some(missing) = missing.first() {
-            let reason = format!("target {} lacks {}", self.target.name(), missing.name());
-            self.outcome(Verdict::Skipped, reason);
+            self.outcome(Verdict::Skipped, lacks(self.target.name(), *missing));
             return;
         }
         let stop = self.options.stop.clone();

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::target::bundled::PartChoices;
+
 /// Told what a run is doing.
 pub trait Progress: Send + Sync {
     /// The job of suite `suite` is in this state now. Called often.
@@ -27,6 +29,8 @@ pub struct RunOptions {
     pub run_dir: PathBuf,
     /// Seed of everything random.
     pub seed: u64,
+    /// Store and proxy of the bundled cluster: embedded or real ones.
+    pub parts: PartChoices,
     /// The command that repeats the run.
     pub repeat: String,
     /// Who is told.
@@ -42,6 +46,7 @@ impl RunOptions {
         Self {
             run_dir: run_dir.into(),
             seed: 0,
+            parts: PartChoices::default(),
             repeat: repeat.into(),
             progress: Arc::new(Silent),
             stop: CancellationToken::new(),
@@ -61,6 +66,7 @@ impl fmt::Debug for RunOptions {
         f.debug_struct("RunOptions")
             .field("run_dir", &self.run_dir)
             .field("seed", &self.seed)
+            .field("parts", &self.parts)
             .field("repeat", &self.repeat)
             .finish_non_exhaustive()
     }

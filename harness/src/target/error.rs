@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stormproof_chaos::fault::FaultError;
 use stormproof_chaos::process::ProcessError;
+use stormproof_coordinator::storage::BlobError;
 
 use crate::flink::RestError;
-use crate::role::LaunchError;
+use crate::role::{LaunchError, last_line};
 
 /// A target could not be brought up, asked or hurt.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,19 @@ pub enum TargetError {
     /// A thread of ours.
     #[error("could not start the launcher's thread")]
     Launcher(#[source] io::Error),
+    /// A program of others ended when it should have started.
+    #[error("{part} ended at its start; its log, {}, ends with: {log_tail}", log.display())]
+    PartEnded {
+        /// Which.
+        part: &'static str,
+        /// Its log file.
+        log: PathBuf,
+        /// The last line of it.
+        log_tail: String,
+    },
+    /// A store that is not ours would not do what was asked.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
     /// The embedded store.
     #[error("could not start the embedded S3 server")]
     Store(#[from] stormproof_store::StoreError),
@@ -90,4 +104,11 @@ pub enum TargetError {
         /// Where to look.
         logs: PathBuf,
     },
+}
+
+impl TargetError {
+    /// `part`, whose log is `log`, has ended.
+    pub(super) fn part_ended(part: &'static str, log: &Path) -> Self {
+        Self::PartEnded { part, log: log.to_owned(), log_tail: last_line(log) }
+    }
 }

@@ -29,6 +29,13 @@ pub enum RecordKind {
     RunStarted(RunStart),
     /// What the run is judged by; one record each.
     Expected(Expectation),
+    /// What the plan expects but this target does not let us see: it is not judged, and the report says so.
+    Waived {
+        /// What would be judged.
+        expectation: Expectation,
+        /// Why it is not.
+        reason: String,
+    },
     /// A job was accepted.
     JobSubmitted {
         /// Identifier.

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use clap::Args;
 use serde_json::json;
+use stormproof::chaos::part::RealPart;
 use stormproof::job::JobRegistry;
 use stormproof::verdict::Verdict;
 
@@ -41,12 +42,9 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Result<u8, CommandError> {
         Check { name: "temporary folder", needed: true, found: temporary_folder() },
         Check { name: "loopback", needed: true, found: loopback() },
         Check { name: "jobs", needed: true, found: jobs() },
-        Check {
-            name: "real Toxiproxy",
-            needed: false,
-            found: on_path("toxiproxy-server", "ignored: the embedded proxy is used"),
-        },
-        Check { name: "real MinIO", needed: false, found: on_path("minio", "ignored: the embedded S3 server is used") },
+        Check { name: "real Toxiproxy", needed: false, found: real(RealPart::ToxiproxyServer, "--proxy toxiproxy") },
+        Check { name: "toxiproxy-cli", needed: false, found: real(RealPart::ToxiproxyCli, "its tests") },
+        Check { name: "real MinIO", needed: false, found: real(RealPart::Minio, "--store minio") },
         Check { name: "Java", needed: false, found: on_path("java", "needed only for a real Flink") },
         Check { name: "Docker", needed: false, found: docker() },
     ];
@@ -110,6 +108,11 @@ fn jobs() -> Result<String, String> {
     crate::jobs::register(&mut registry);
     let names: Vec<&str> = registry.names().collect();
     if names.is_empty() { Err("this binary has no jobs".to_owned()) } else { Ok(names.join(", ")) }
+}
+
+fn real(part: RealPart, needed_for: &str) -> Result<String, String> {
+    let missing = |missing| format!("{missing}; needed only for {needed_for}");
+    part.find().map(|path| path.display().to_string()).map_err(missing)
 }
 
 fn on_path(program: &str, otherwise: &str) -> Result<String, String> {

@@ -10,6 +10,7 @@ use stormproof::plan::{Plan, PlannedFault};
 use stormproof::report::summary::Summary;
 use stormproof::report::{RunFolder, RunReport, TIMELINE, junit};
 use stormproof::run::{Outcome, RunError, RunOptions, run_bundled};
+use stormproof::target::bundled::PartChoices;
 use stormproof::verdict::EXIT_INTERRUPTED;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -68,6 +69,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
     let input = arguments.input.clone().unwrap_or_else(suites::default_input);
     check_input(&input)?;
     let plans = selected(suites::headline(&input), &arguments.filter, arguments.exact)?;
+    let parts = arguments.parts.choices()?;
     if arguments.list || arguments.dry_run {
         show(arguments, &plans);
         return Ok(0);
@@ -76,7 +78,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
     let folder = report_folder(arguments.report.as_deref())?;
     let outcomes = runtime()?.block_on(async {
         let stop = stop::at_signal()?;
-        let outcomes = run_all(arguments, plans, &folder, &stop).await?;
+        let outcomes = run_all(arguments, &parts, plans, &folder, &stop).await?;
         Ok((!stop.is_cancelled()).then_some(outcomes))
     })?;
     let Some(outcomes) = outcomes else {
@@ -169,6 +171,7 @@ fn holds_report(folder: &Path) -> bool {
 /// that run are healed and torn down.
 async fn run_all(
     arguments: &RunArguments,
+    parts: &PartChoices,
     plans: Vec<Plan>,
     folder: &RunFolder,
     stop: &CancellationToken,
@@ -184,6 +187,7 @@ async fn run_all(
         let options = RunOptions {
             run_dir: timeline.parent().unwrap_or(&timeline).to_owned(),
             seed: arguments.seed,
+            parts: parts.clone(),
             repeat: repeat_command(arguments, &plan.name),
             progress: Arc::<Board>::clone(&board),
             stop: end.clone(),
@@ -218,15 +222,20 @@ async fn run_all(
 }
 
 fn repeat_command(arguments: &RunArguments, suite: &str) -> String {
-    let input = arguments.input.as_ref().map(|input| format!(" --input {}", quoted(input))).unwrap_or_default();
-    format!("cargo run -- run {suite} --target {} --seed {}{input}", arguments.target, arguments.seed)
+    let text = |path: &PathBuf| format!(" --input {}", quoted(&path.display().to_string()));
+    let input = arguments.input.as_ref().map(text).unwrap_or_default();
+    let parts = arguments.parts.repeated(quoted);
+    format!("cargo run -- run {suite} --target {}{parts} --seed {}{input}", arguments.target, arguments.seed)
 }
 
 /// As a shell must read it to get it back.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 fn conclude(arguments: &RunArguments, outcomes: &[Outcome], folder: &RunFolder) -> Result<u8, CommandError> {
@@ -291,8 +300,8 @@ mod tests {
 
     #[test]
     fn a_path_with_a_space_is_quoted_in_the_repeat_command() {
-        assert_eq!(quoted(Path::new("/data/texts")), "/data/texts");
-        assert_eq!(quoted(Path::new("my texts")), "'my texts'");
-        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(quoted("/data/texts"), "/data/texts");
+        assert_eq!(quoted("my texts"), "'my texts'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

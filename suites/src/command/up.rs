@@ -47,6 +47,7 @@ pub(super) struct UpArguments {
 /// Starts a cluster and stays until interrupted.
 pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
     let settings = settings::pairs("-D", &arguments.settings)?;
+    let parts = arguments.parts.choices()?;
     let shape =
         ClusterShape { executors: arguments.executors, slots: arguments.slots, standbys: arguments.standbys, settings };
     runtime()?.block_on(async {
@@ -57,6 +58,7 @@ pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
             rest: Some(arguments.rest),
             ha_dir: arguments.ha.clone(),
             seed: 0,
+            parts,
             stop: stop.clone(),
         };
         let cluster = match BundledCluster::start(config).await {

@@ -46,7 +46,7 @@ fn run_refuses_what_it_cannot_run() {
             (&["run", "--jobs", "0"], &["'0'", "--jobs", "1..=16"]),
             (&["run", "--seed", "many"], &["'many'", "--seed"]),
             (&["run", "--target", "moon"], &["'moon'", "bundled"]),
-            (&["run", "--store", "minio"], &["'minio'", "embedded"]),
+            (&["run", "--store", "moon"], &["`moon`", "embedded", "minio"]),
             (&["run", "--sead", "1"], &["'--sead'", "'--seed'"]),
             (&["rum"], &["'rum'", "'run'"]),
         ],
@@ -75,7 +75,7 @@ fn up_refuses_what_would_not_come_up() {
             (&["up", "--rest", "somewhere"], &["'somewhere'", "--rest"]),
             (&["up", "--executors", "0"], &["'0'", "--executors", "1..=64"]),
             (&["up", "--slots", "-1"], &["'-1'"]),
-            (&["up", "--proxy", "toxiproxy"], &["'toxiproxy'", "embedded"]),
+            (&["up", "--proxy", "./no-such-program"], &["./no-such-program", "no executable file"]),
             (&["up", "--rest", "127.0.0.1:0", "--logs", "a-file"], &["a-file"]),
         ],
     );

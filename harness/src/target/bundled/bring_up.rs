@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
-use stormproof_chaos::toxiproxy::{Proxy, ServerConfig as ProxyConfig, ToxiproxyClient, ToxiproxyServer};
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreConfig};
-use stormproof_store::{S3Server, S3ServerConfig};
 use tokio::time::{Instant, sleep};
 
 use super::guard::Guard;
-use super::{BUCKET, BundledConfig, STORE_PROXY, Timings, make_dir};
+use super::proxy::Proxy;
+use super::store::Store;
+use super::{BundledConfig, PartChoices, Timings, make_dir};
 use crate::flink::RestClient;
 use crate::role::{Child, Launcher, Role};
 use crate::target::TargetError;
@@ -18,32 +18,24 @@ use crate::target::TargetError;
 /// How long the cluster may take until every executor has registered.
 const UP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The store and the proxy in front of it, running in this process.
+/// The store and the proxy in front of it.
 pub(super) struct Infrastructure {
-    pub(super) store: S3Server,
-    pub(super) proxy: ToxiproxyServer,
+    pub(super) store: Store,
+    pub(super) proxy: Proxy,
     pub(super) link: StoreLink,
     pub(super) store_config: StoreConfig,
 }
 
 impl Infrastructure {
-    pub(super) async fn start(seed: u64) -> Result<Self, TargetError> {
-        let config = S3ServerConfig::default();
-        let (access_key, secret_key) = (config.access_key.clone(), config.secret_key.clone());
-        let store = S3Server::start(config).await?;
-        store.backend().create_bucket(BUCKET)?;
-        let proxy = ToxiproxyServer::start(ProxyConfig { seed, ..ProxyConfig::default() }).await?;
-        let api = format!("http://{}", proxy.api_address());
-        let client = ToxiproxyClient::new(&api);
-        let spec = Proxy::new(STORE_PROXY, "127.0.0.1:0", store.address().to_string());
-        let created = client.create(&spec).await?;
-        let store_config = StoreConfig {
-            endpoint: format!("http://{}", created.listen),
-            bucket: BUCKET.to_owned(),
-            access_key,
-            secret_key,
-        };
-        let link = StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen };
+    pub(super) async fn start(config: &BundledConfig, launcher: &Launcher, guard: &Guard) -> Result<Self, TargetError> {
+        let PartChoices { store, proxy } = &config.parts;
+        let (store, proxy) = tokio::try_join!(
+            Store::start(store, launcher, guard, &config.run_dir),
+            Proxy::start(proxy, config.seed, launcher, &config.run_dir)
+        )?;
+        let direct = store.config();
+        let link = proxy.link(direct.endpoint.trim_start_matches("http://")).await?;
+        let store_config = StoreConfig { endpoint: format!("http://{}", link.address), ..direct.clone() };
         Ok(Self { store, proxy, link, store_config })
     }
 }
@@ -66,7 +58,7 @@ impl Parts {
         began: Instant,
     ) -> Result<Self, TargetError> {
         let work_dir = guard.work_dir();
-        let infrastructure = Infrastructure::start(config.seed).await?;
+        let infrastructure = Infrastructure::start(config, launcher, guard).await?;
         let store_and_proxy = began.elapsed();
         let faults_dir = work_dir.join("faults");
         // Its pointers are synced at every write, which a disk answers in milliseconds.

@@ -1,14 +1,15 @@
 //! How a bundled cluster is brought up, and what can be known to be wrong before anything starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use stormproof_coordinator::config::ClusterSettings;
 use tokio_util::sync::CancellationToken;
 
+use super::{PartChoice, PartChoices};
 use crate::plan::ClusterShape;
-use crate::target::TargetError;
+use crate::target::{Capability, TargetError};
 
 /// How a bundled cluster is brought up.
 #[derive(Debug, Clone, Default)]
@@ -21,8 +22,10 @@ pub struct BundledConfig {
     pub rest: Option<SocketAddr>,
     /// Folder of the HA store, kept after the end; one in the work folder if absent.
     pub ha_dir: Option<PathBuf>,
-    /// Seed of the proxy's random choices.
+    /// Seed of the proxy's random choices; a real Toxiproxy knows none.
     pub seed: u64,
+    /// Embedded or real store and proxy.
+    pub parts: PartChoices,
     /// Gives the start up once it is cancelled.
     pub stop: CancellationToken,
 }
@@ -42,6 +45,25 @@ impl BundledConfig {
             })?;
         }
         Ok(())
+    }
+
+    /// What a cluster brought up so will let us do.
+    #[must_use]
+    pub fn capabilities(&self) -> BTreeSet<Capability> {
+        let mut all = BTreeSet::from([
+            Capability::ExecutorProcesses,
+            Capability::Partitions,
+            Capability::UserCode,
+            Capability::StoreLink,
+        ]);
+        if self.shape.standbys > 0 {
+            all.insert(Capability::CoordinatorProcesses);
+        }
+        // A real store keeps no ledger that we could read.
+        if self.parts.store == PartChoice::Embedded {
+            all.insert(Capability::StoreRequests);
+        }
+        all
     }
 
     /// Our defaults for a test cluster, then what the shape asks for.

@@ -1,13 +1,17 @@
-//! The bundled cluster: coordinator and executors as processes of this binary, an embedded S3 server, and an embedded
-//! Toxiproxy-compatible proxy in front of it.
+//! The bundled cluster: coordinator and executors as processes of this binary, an S3 server, and a Toxiproxy in front
+//! of it; both embedded, or real ones as processes.
 //!
 //! Nothing is left behind: a [guardian](stormproof_chaos::guardian) is started before anything else and tidies up
 //! however we end.
 
 mod bring_up;
+mod choice;
 mod config;
 mod faults;
 mod guard;
+mod minio;
+mod proxy;
+mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,16 +20,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stormproof_chaos::fault::{Fault, StoreLink};
 use stormproof_chaos::process::ProcessId;
-use stormproof_chaos::toxiproxy::ToxiproxyServer;
-use stormproof_store::S3Server;
 use tokio::time::Instant;
 
-use self::bring_up::Parts;
+use self::bring_up::{Infrastructure, Parts};
+pub use self::choice::{ChoiceError, PartChoice, PartChoices};
 pub use self::config::BundledConfig;
 use self::guard::Guard;
+use self::proxy::Proxy;
+use self::store::Store;
 use super::{Capability, Leftovers, StoreRequest, Target, TargetError};
 use crate::flink::{RestClient, RunRequest};
-use crate::plan::{ClusterShape, FaultSpec, JobCall};
+use crate::plan::{FaultSpec, JobCall};
 use crate::role::{Child, Launcher};
 use crate::timeline::{Losses, Timeline};
 
@@ -43,6 +48,7 @@ const END_DEADLINE: Duration = Duration::from_secs(3);
 /// Call [`shutdown`](Self::shutdown); a cluster that is dropped is torn down by the guardian and the parent-death
 /// signal instead.
 pub struct BundledCluster {
+    name: String,
     rest: RestClient,
     /// Names of the coordinators by REST address.
     coordinators: BTreeMap<String, String>,
@@ -52,8 +58,8 @@ pub struct BundledCluster {
     link: StoreLink,
     children: Vec<Child>,
     processes: BTreeMap<String, ProcessId>,
-    store: S3Server,
-    proxy: ToxiproxyServer,
+    store: Store,
+    proxy: Proxy,
     // After the children: its end kills what is left of them.
     launcher: Launcher,
     // Last: its end starts the sweep.
@@ -104,17 +110,20 @@ impl BundledCluster {
 
     fn of(parts: Parts, launcher: Launcher, guard: Guard, tag: String, config: &BundledConfig) -> Self {
         let Parts { infrastructure, faults_dir, children, rest, timings } = parts;
+        let Infrastructure { store, proxy, link, .. } = infrastructure;
+        let own = children.iter().map(|child| (child.name.clone(), child.process));
         Self {
+            name: config.parts.target_name(),
             rest,
             coordinators: children.iter().filter_map(coordinator_address).collect(),
-            capabilities: capabilities(&config.shape),
+            capabilities: config.capabilities(),
             faults_dir,
             work_dir: guard.work_dir().to_owned(),
-            link: infrastructure.link,
-            processes: children.iter().map(|child| (child.name.clone(), child.process)).collect(),
+            link,
+            processes: own.chain(store.process()).chain(proxy.process()).collect(),
             children,
-            store: infrastructure.store,
-            proxy: infrastructure.proxy,
+            store,
+            proxy,
             launcher,
             guard,
             tag,
@@ -131,7 +140,7 @@ impl BundledCluster {
     /// Base URL of the store, past the proxy.
     #[must_use]
     pub fn store_endpoint(&self) -> String {
-        self.store.endpoint()
+        self.store.config().endpoint.clone()
     }
 
     /// The store's address as the cluster sees it, and the proxy's admin API.
@@ -165,11 +174,11 @@ impl BundledCluster {
     pub async fn shutdown(self) -> Result<Leftovers, TargetError> {
         let ends = self.children.into_iter().map(|child| child.end(END_DEADLINE));
         futures::future::join_all(ends).await;
+        self.proxy.stop().await;
+        let stopped = self.store.stop().await;
         let processes = stormproof_chaos::process::tagged_processes(&self.tag);
         let leftovers =
             Leftovers { processes: processes.iter().map(ToString::to_string).collect(), ..Leftovers::default() };
-        self.proxy.shutdown().await;
-        let stopped = self.store.shutdown().await;
         let swept = self.guard.finish().await;
         drop(self.launcher);
         stopped?;
@@ -183,20 +192,6 @@ fn coordinator_address(child: &Child) -> Option<(String, String)> {
     Some((format!("http://{rest}"), child.name.clone()))
 }
 
-fn capabilities(shape: &ClusterShape) -> BTreeSet<Capability> {
-    let mut all = BTreeSet::from([
-        Capability::ExecutorProcesses,
-        Capability::Partitions,
-        Capability::UserCode,
-        Capability::StoreLink,
-        Capability::StoreRequests,
-    ]);
-    if shape.standbys > 0 {
-        all.insert(Capability::CoordinatorProcesses);
-    }
-    all
-}
-
 fn make_dir(path: &Path) -> Result<(), TargetError> {
     std::fs::create_dir_all(path).map_err(|source| TargetError::File {
         action: "create folder",
@@ -208,7 +203,7 @@ fn make_dir(path: &Path) -> Result<(), TargetError> {
 #[async_trait]
 impl Target for BundledCluster {
     fn name(&self) -> &str {
-        "bundled"
+        &self.name
     }
 
     fn capabilities(&self) -> &BTreeSet<Capability> {
@@ -244,16 +239,7 @@ impl Target for BundledCluster {
     }
 
     fn store_requests(&self, since: u64) -> Vec<StoreRequest> {
-        let request = |entry: stormproof_store::Entry| StoreRequest {
-            sequence: entry.seq,
-            over: !entry.in_flight(),
-            at_ms: entry.started_ms,
-            operation: entry.operation.to_string(),
-            key: entry.key.unwrap_or_default(),
-            status: entry.status,
-            bytes: entry.response_bytes,
-        };
-        self.store.ledger().entries_since(since).into_iter().map(request).collect()
+        self.store.requests(since)
     }
 
     async fn leftovers(&self, id: &str) -> Result<Leftovers, TargetError> {
@@ -267,9 +253,7 @@ impl Target for BundledCluster {
                 leftovers.partitions.extend(names.map(|partition| format!("{name}: {partition}")));
             }
         }
-        let backend = self.store.backend();
-        leftovers.objects = backend.list_objects(BUCKET, id)?.into_iter().map(|object| object.key).collect();
-        leftovers.uploads = backend.open_uploads(BUCKET)?.into_iter().map(|upload| upload.key).collect();
+        self.store.leftovers(id, &mut leftovers).await?;
         Ok(leftovers)
     }
 }
