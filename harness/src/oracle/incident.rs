@@ -18,18 +18,23 @@ pub struct Incident {
     pub losses: Losses,
     /// A fault says so; else only the engine does.
     pub by_fault: bool,
+    /// It is known only after the end of the time that is looked at. A task that failed did so before, but anything
+    /// else may have been lost too late to matter.
+    pub is_late: bool,
 }
 
 /// Everything lost between two positions, in order: by faults, and executors that the engine declared lost though no
 /// fault says so (a blackholed one, say).
 ///
-/// The position of a fault is that of its injection: when its effect is confirmed, the engine may long be at work.
+/// The position of a fault is that of its injection: when its effect is confirmed, the engine may long be at work, or
+/// the job even be over.
 #[must_use]
 pub fn incidents(timeline: &Timeline, from: usize, to: usize) -> Vec<Incident> {
     let mut incidents = vec![];
     let mut injected: BTreeMap<&str, usize> = BTreeMap::new();
     let mut gone: BTreeSet<&str> = BTreeSet::new();
-    for (position, record) in timeline.records().iter().enumerate().take(to + 1).skip(from) {
+    for (position, record) in timeline.records().iter().enumerate().skip(from) {
+        let is_late = position > to;
         match &record.kind {
             RecordKind::Fault { fault, event: FaultEvent::Injected } => {
                 injected.insert(fault, position);
@@ -37,19 +42,22 @@ pub fn incidents(timeline: &Timeline, from: usize, to: usize) -> Vec<Incident> {
             RecordKind::Fault { fault, event: FaultEvent::Effective { losses } } if *losses != Losses::default() => {
                 let position = injected.get(fault.as_str()).copied().unwrap_or(position);
                 gone.extend(losses.executors.iter().map(String::as_str));
-                incidents.push(Incident { what: fault.clone(), position, losses: losses.clone(), by_fault: true });
+                let what = fault.clone();
+                incidents.push(Incident { what, position, losses: losses.clone(), by_fault: true, is_late });
             }
             RecordKind::ExecutorRegistered { executor, .. } => {
                 gone.remove(executor.as_str());
             }
             RecordKind::ExecutorLost { executor } if gone.insert(executor) => {
                 let losses = Losses { executors: vec![executor.clone()], ..Losses::default() };
-                incidents.push(Incident { what: format!("{executor} lost"), position, losses, by_fault: false });
+                let what = format!("{executor} lost");
+                incidents.push(Incident { what, position, losses, by_fault: false, is_late });
             }
             _ => {}
         }
     }
     merge_early_losses(&mut incidents);
+    incidents.retain(|incident| incident.position <= to);
     incidents.sort_by_key(|incident| incident.position);
     incidents
 }
@@ -110,8 +118,8 @@ impl<'a> Scene<'a> {
         let on_lost: Vec<Task> =
             tasks.iter().copied().filter(|task| self.fact(*task).is_some_and(|f| self.is_gone(f))).collect();
         let is_live = |task: &Task| !matches!(self.state(*task), "CREATED" | "FINISHED" | "CANCELED" | "FAILED");
-        let mut failed: BTreeSet<Task> = on_lost.iter().copied().filter(is_live).collect();
-        failed.extend(self.incident.losses.tasks.iter().filter_map(|name| self.observed.task(name)));
+        let hit: BTreeSet<Task> = on_lost.iter().copied().filter(is_live).collect();
+        let thrown = self.incident.losses.tasks.iter().filter_map(|name| self.observed.task(name)).collect();
 
         lost.retain(|partition, made_by| self.attempt(partition.producer) == *made_by);
         let by_executor = on_lost.iter().flat_map(|task| self.observed.partitions_of(*task));
@@ -127,8 +135,15 @@ impl<'a> Scene<'a> {
         }
         // A partition is tracked from its producer's deployment on.
         possible.extend(created.iter().flat_map(|task| self.observed.partitions_of(*task)));
-        let (will_miss_input, mut maybe_failed) = self.readers_of(lost);
+        let (misses, mut maybe_failed) = self.readers_of(lost);
         maybe_failed.extend(self.seen_there_later());
+        let (mut failed, mut will_miss_input): (BTreeSet<Task>, BTreeSet<Task>) = (thrown, BTreeSet::new());
+        if self.incident.is_late {
+            maybe_failed.extend(hit.into_iter().chain(misses));
+        } else {
+            failed.extend(hit);
+            will_miss_input = misses;
+        }
         Ok(Impact {
             failed,
             will_miss_input,

@@ -46,10 +46,10 @@ fn try_judge(timeline: &Timeline, params: &Params) -> Result<Judgement, String> 
     let to = position(&params.window.to, from)?;
     // What is lost once the job is over (executors that are shut down) restarts nothing.
     let over = timeline.first_status(job, from, &["FINISHED", "CANCELED", "FAILED"]).map_or(to, |over| over.min(to));
-    if !took_effect(timeline, from, over) {
+    let incidents = incident::incidents(timeline, from, over);
+    if incidents.is_empty() && !took_effect(timeline, from, over) {
         return Ok(judgement(ORACLE, Verdict::Vacuous, "nothing was broken, so nothing had to restart".into(), vec![]));
     }
-    let incidents = incident::incidents(timeline, from, over);
     let first = incidents.first().map_or(from, |incident| incident.position);
     if leader_changed(timeline, job, first, over) {
         return Err("the job was INITIALIZING again, and attempt numbers start anew with a new leader".into());
@@ -272,6 +272,37 @@ mod tests {
             assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
             assert_eq!(judgement.evidence.iter().filter(|line| line.ends_with(':')).count(), 1, "one incident");
         }
+    }
+
+    #[test]
+    fn an_effect_that_is_confirmed_when_the_job_is_over_came_before_its_end() {
+        let mut story = word_count();
+        story.injected("fail");
+        restart(&mut story, &[("count", 1)]);
+        story.status("FINISHED");
+        story.effective("fail", Losses { tasks: vec![TaskName::new("count", 1)], ..Losses::default() });
+        assert_eq!(verdict(&story).verdict, Verdict::Pass, "{:?}", verdict(&story));
+        // A failure that came for certain is one that must be seen in the restarts.
+        let mut story = word_count();
+        story.injected("fail").status("FINISHED");
+        story.effective("fail", Losses { tasks: vec![TaskName::new("count", 1)], ..Losses::default() });
+        assert!(verdict(&story).summary.starts_with("1 missing"), "{:?}", verdict(&story));
+    }
+
+    #[test]
+    fn an_executor_that_is_known_to_be_dead_when_the_job_is_over_may_have_outlived_it() {
+        let late_kill = |restarted: &[(&str, u32)]| {
+            let mut story = word_count();
+            story.injected("kill");
+            restart(&mut story, restarted);
+            story.status("FINISHED");
+            story.effective("kill", Losses { executors: vec!["executor-2".into()], ..Losses::default() });
+            verdict(&story)
+        };
+        assert_eq!(late_kill(&[]).verdict, Verdict::Pass, "{:?}", late_kill(&[]));
+        assert_eq!(late_kill(&[("read", 1), ("count", 0), ("count", 1)]).verdict, Verdict::Pass);
+        assert!(late_kill(&[("read", 0)]).summary.starts_with("1 useless"), "{:?}", late_kill(&[("read", 0)]));
+        assert!(late_kill(&[("count", 1)]).summary.starts_with("2 missing"), "{:?}", late_kill(&[("count", 1)]));
     }
 
     #[test]

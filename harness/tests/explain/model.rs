@@ -212,7 +212,7 @@ proptest! {
             tasks: story.failing.clone(),
         };
         let position = timeline.records().len();
-        let incident = Incident { what: "it".into(), position, losses, by_fault: true };
+        let incident = Incident { what: "it".into(), position, losses, by_fault: true, is_late: false };
         let impact = Scene::new(&timeline, JOB, &observed, &incident).impact(&mut BTreeMap::new(), true).unwrap();
         let set = |situation, task: &Task| model::restart_set(&observed.graph, situation, *task).unwrap();
         let due = impact.failed.iter().chain(&impact.will_miss_input);
