@@ -368,6 +368,20 @@ proptest! {
     }
 
     #[test]
+    fn a_loss_is_counted_once_however_many_tasks_it_takes(graph in batch_graphs(), steps in steps()) {
+        let mut world = world(graph, restarting(50));
+        let mut executors = 0;
+        for step in &steps {
+            let before = world.picture().restarts;
+            step.take(&mut world, &mut executors);
+            if matches!(step, Step::Fail(_) | Step::FailNaming(..) | Step::LoseExecutor(_)) {
+                let counted = world.picture().restarts - before;
+                prop_assert!(counted <= 1, "{step:?} was counted {counted} times");
+            }
+        }
+    }
+
+    #[test]
     fn a_job_can_be_cancelled_or_suspended_at_any_point(graph in batch_graphs(), steps in steps(), suspend in any::<bool>()) {
         let mut world = world(graph, restarting(50));
         let mut executors = 0;
