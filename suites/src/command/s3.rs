@@ -1,10 +1,11 @@
 //! `stormproof s3`.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use stormproof::store::{S3Server, S3ServerConfig};
+use stormproof::store::{RuleSet, Rules, S3Server, S3ServerConfig};
 
 use super::output::say;
 use super::{CommandError, runtime, stop};
@@ -24,13 +25,17 @@ pub(super) struct S3Arguments {
     /// Buckets to create
     #[arg(long = "bucket", value_name = "NAME")]
     buckets: Vec<String>,
-    /// Print the endpoint as JSON
+    /// Rules that hurt requests, as TOML (or JSON, if the name ends in .json); what each did is told at the end
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Print the endpoint, and at the end what the rules did, as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Serves until interrupted. Everything is in memory.
 pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
+    let rules = arguments.rules.as_deref().map(read_rules).transpose()?;
     runtime()?.block_on(async {
         let stop = stop::at_signal()?;
         let config = S3ServerConfig {
@@ -43,13 +48,53 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
         for bucket in &arguments.buckets {
             server.backend().create_bucket(bucket).map_err(|error| CommandError::bad_input(&error))?;
         }
+        if let Some(rules) = rules {
+            server.rules().set(rules).map_err(|error| CommandError::bad_input(&error))?;
+        }
         if arguments.json {
             say(json!({ "endpoint": server.endpoint(), "buckets": arguments.buckets }));
         } else {
             say(format_args!("S3 at {}", server.endpoint()));
         }
         stop.cancelled().await;
+        if arguments.rules.is_some() {
+            tell(&server.rules(), arguments.json);
+        }
         server.shutdown().await.map_err(|error| CommandError::internal(&error))?;
         Ok(0)
     })
+}
+
+fn read_rules(path: &Path) -> Result<RuleSet, CommandError> {
+    let refused = |why: String| CommandError::usage(format!("the rules file {} cannot be used: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let parsed = if is_json {
+        serde_json::from_str::<RuleSet>(&text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str::<RuleSet>(&text).map_err(|error| in_one_line(&text, &error))
+    };
+    let rules = parsed.map_err(refused)?;
+    rules.check().map_err(|error| refused(error.to_string()))?;
+    Ok(rules)
+}
+
+/// Where and what, without the picture of the line that the parser would draw.
+fn in_one_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let place = before.map_or(String::new(), |before| format!("line {}: ", before.matches('\n').count() + 1));
+    place + error.message()
+}
+
+/// What each rule did. One that did nothing is what a user must not overlook: the test behind it proved nothing.
+fn tell(rules: &Rules, as_json: bool) {
+    let counts = rules.counts();
+    if as_json {
+        say(json!({ "rules": counts }));
+        return;
+    }
+    for (name, count) in counts {
+        let idle = if count.acted == 0 { ": it did nothing" } else { "" };
+        say(format_args!("rule {name:?} matched {}, acted on {}{idle}", count.matched, count.acted));
+    }
 }

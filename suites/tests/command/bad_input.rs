@@ -116,6 +116,24 @@ fn servers_refuse_ports_in_use_and_bad_values() {
 }
 
 #[test]
+fn a_bad_rules_file_is_named_with_what_is_wrong() {
+    let sandbox = Sandbox::new();
+    sandbox.file("typo.toml", "[[rules]]\nname = 'x'\nefect = { kind = 'reset-after' }");
+    sandbox.file("zero.toml", "[[rules]]\nname = 'x'\nnth = { first = 0 }\neffect = { kind = 'reset-after' }");
+    sandbox.file("cut.json", "{");
+    let s3 = |file: &'static str| ["s3", "--listen", "127.0.0.1:0", "--rules", file];
+    all_refused(
+        &sandbox,
+        &[
+            (&s3("none.toml"), &["none.toml", "No such file"]),
+            (&s3("typo.toml"), &["typo.toml", "line 3", "unknown field `efect`"]),
+            (&s3("zero.toml"), &["zero.toml", "nth.first is 0", "at least 1"]),
+            (&s3("cut.json"), &["cut.json", "EOF"]),
+        ],
+    );
+}
+
+#[test]
 fn a_bad_proxy_file_is_named_with_what_is_wrong() {
     let sandbox = Sandbox::new();
     let (_listener, taken) = taken_port();

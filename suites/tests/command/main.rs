@@ -6,6 +6,7 @@
 //! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
 //! | `run` | `run` from start to report |
+//! | `s3` | `s3` with rules: what they do to requests, and what is told of them |
 //! | `signals` | SIGINT and SIGTERM |
 //! | `kill` | SIGKILL at many moments |
 //!
@@ -17,5 +18,6 @@ mod cluster;
 mod kill;
 mod read_only;
 mod run;
+mod s3;
 mod signals;
 mod support;

@@ -1,0 +1,80 @@
+//! `s3 --rules`.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Running, Sandbox};
+
+/// The status line and headers of the answer to a request that is not signed: rules come before signatures.
+fn head(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The second read of any `_metadata` is refused; nothing ever matches the other rule.
+const TOML: &str = r#"
+[[rules]]
+name = "busy"
+operations = ["GetObject"]
+key = "*/_metadata"
+nth = { first = 2, count = 1 }
+effect = { kind = "slow-down", retry_after_seconds = 7 }
+
+[[rules]]
+name = "never"
+bucket = "elsewhere"
+effect = { kind = "reset-before" }
+"#;
+
+const JSON: &str = r#"{"rules": [
+    {"name": "busy", "operations": ["GetObject"], "key": "*/_metadata", "nth": {"first": 2, "count": 1},
+     "effect": {"kind": "slow-down", "retry_after_seconds": 7}},
+    {"name": "never", "bucket": "elsewhere", "effect": {"kind": "reset-before"}}
+]}"#;
+
+/// Reads one key four times, and another one.
+fn read_through(server: &Running) {
+    let ready: Value = serde_json::from_str(&server.line()).unwrap();
+    let address = ready["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    assert!(head(&address, "/data/job/chk-1/state").starts_with("http/1.1 403"), "no rule is for it");
+    let metadata: Vec<String> = (0..4).map(|_| head(&address, "/data/job/chk-1/_metadata")).collect();
+    let statuses: Vec<&str> = metadata.iter().map(|head| &head[9..12]).collect();
+    assert_eq!(statuses, ["403", "503", "403", "403"]);
+    assert!(metadata[1].contains("retry-after: 7"), "{}", metadata[1]);
+}
+
+#[test]
+fn rules_of_a_file_act_and_are_counted() {
+    for (name, text) in [("rules.toml", TOML), ("rules.json", JSON)] {
+        let sandbox = Sandbox::new();
+        sandbox.file(name, text);
+        let arguments = ["s3", "--listen", "127.0.0.1:0", "--bucket", "data", "--json", "--rules", name];
+        let server = sandbox.start(&arguments);
+        read_through(&server);
+        server.signal(Signal::TERM);
+        let finished = server.finish();
+        assert_eq!(finished.code(), Some(0), "{finished:?}");
+        let told = json!({"rules": {"busy": {"matched": 4, "acted": 1}, "never": {"matched": 0, "acted": 0}}});
+        assert_eq!(finished.json(), told);
+    }
+}
+
+#[test]
+fn a_rule_that_did_nothing_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.file("rules.toml", TOML);
+    let server = sandbox.start(&["s3", "--listen", "127.0.0.1:0", "--rules", "rules.toml"]);
+    server.line();
+    server.signal(Signal::INT);
+    let finished = server.finish();
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("rule \"never\" matched 0, acted on 0: it did nothing"), "{finished:?}");
+}
