@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::co_location;
 use super::ids::VertexId;
 use super::partition::{ResultPartitionType, ShipStrategy};
 use super::registry::ParamError;
@@ -85,6 +86,8 @@ pub struct JobGraph {
     pub vertices: Vec<Vertex>,
     /// In the order they were connected; a vertex's inputs are numbered in this order.
     pub edges: Vec<Edge>,
+    /// Groups of vertices, by position, of which subtasks with one number always share a slot.
+    pub co_located: Vec<Vec<usize>>,
     /// Configuration that the job itself asks for; what the submission gives overrides it.
     pub config: BTreeMap<String, String>,
 }
@@ -128,8 +131,8 @@ pub enum JobGraphError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// An edge with a handle that another builder gave out.
-    #[error("an edge of vertex `{0}` ends in another job's graph; connect vertices of one builder")]
+    /// An edge or a co-location with a handle that another builder gave out.
+    #[error("`{0}` is joined to a vertex of another job's graph; join vertices of one builder")]
     ForeignVertex(String),
     /// A `FORWARD` edge between vertices of different parallelism.
     #[error(
@@ -144,6 +147,16 @@ pub enum JobGraphError {
         to: String,
         /// Its parallelism.
         to_parallelism: u32,
+    },
+    /// Vertices that are to share slots but could not.
+    #[error("`{first}` and `{second}` cannot be co-located: {problem}")]
+    CoLocation {
+        /// One vertex.
+        first: String,
+        /// The other.
+        second: String,
+        /// Why not.
+        problem: &'static str,
     },
     /// Logical regions that wait for each other's blocking output (reference 1.3): Flink takes such a job and
     /// starts nothing.
@@ -164,13 +177,15 @@ pub struct JobGraphBuilder {
     kind: JobKind,
     vertices: Vec<Vertex>,
     edges: Vec<Edge>,
+    co_located: Vec<Vec<usize>>,
     config: BTreeMap<String, String>,
 }
 
 impl JobGraph {
     /// Starts a job called `name`.
     pub fn builder(name: impl Into<String>, kind: JobKind) -> JobGraphBuilder {
-        JobGraphBuilder { name: name.into(), kind, vertices: vec![], edges: vec![], config: BTreeMap::new() }
+        let name = name.into();
+        JobGraphBuilder { name, kind, vertices: vec![], edges: vec![], co_located: vec![], config: BTreeMap::new() }
     }
 
     /// The position of the vertex with this identifier.
@@ -239,6 +254,13 @@ impl JobGraphBuilder {
         self
     }
 
+    /// Has subtasks with one number of all these vertices share a slot, in every attempt (Flink's `CoLocationGroup`).
+    /// [`build`](Self::build) refuses it where their regions or their parallelism differ.
+    pub fn co_locate(&mut self, vertices: impl IntoIterator<Item = VertexHandle>) -> &mut Self {
+        self.co_located.push(vertices.into_iter().map(|handle| handle.0).collect());
+        self
+    }
+
     /// Asks for a configuration value (Flink's key); the submission may override it.
     pub fn config(&mut self, key: impl Into<String>, value: impl fmt::Display) -> &mut Self {
         self.config.insert(key.into(), value.to_string());
@@ -297,6 +319,12 @@ impl JobGraphBuilder {
                 return Err(JobGraphError::ForeignVertex(from.or(to).unwrap_or_default()));
             }
         }
+        for group in &self.co_located {
+            if group.iter().any(|&vertex| name(vertex).is_none()) {
+                let known = group.iter().find_map(|&vertex| name(vertex));
+                return Err(JobGraphError::ForeignVertex(known.unwrap_or_default()));
+            }
+        }
         Ok(())
     }
 
@@ -326,13 +354,14 @@ impl JobGraphBuilder {
         let edges =
             self.edges.iter().map(|edge| Edge { from: position[edge.from], to: position[edge.to], ..*edge }).collect();
         let vertices = order.iter().map(|&old| self.vertices[old].clone()).collect();
-        let graph = JobGraph { name: self.name, kind: self.kind, vertices, edges, config: self.config };
-        match deadlocked_vertices(&LogicalGraph::of_job(&graph)) {
-            Some(stuck) => Err(JobGraphError::RegionDeadlock(
-                stuck.into_iter().map(|position| graph.vertices[position].name.clone()).collect(),
-            )),
-            None => Ok(graph),
+        let co_located = self.co_located.iter().map(|group| group.iter().map(|&old| position[old]).collect()).collect();
+        let graph = JobGraph { name: self.name, kind: self.kind, vertices, edges, co_located, config: self.config };
+        if let Some(stuck) = deadlocked_vertices(&LogicalGraph::of_job(&graph)) {
+            let names = stuck.into_iter().map(|position| graph.vertices[position].name.clone()).collect();
+            return Err(JobGraphError::RegionDeadlock(names));
         }
+        co_location::check(&graph)?;
+        Ok(graph)
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`JobRegistry`]. Coordinator and executors are processes of the *same binary*, so each of them builds the same
 //! graph again from the name and the parameters: no code is ever shipped.
 
+mod co_location;
 pub mod ids;
 pub mod job;
 pub mod partition;

@@ -112,7 +112,7 @@ fn a_handle_of_another_builder_is_refused() {
     let refused = |edges| build(&drawn(edges)).expect_err("refused").to_string();
     assert_eq!(
         refused(vec![edge(0, 1), edge(5, 1)]),
-        "an edge of vertex `vertex-2` ends in another job's graph; connect vertices of one builder"
+        "`vertex-2` is joined to a vertex of another job's graph; join vertices of one builder"
     );
     assert!(refused(vec![edge(0, 7)]).contains("vertex-1"));
     assert!(build(&drawn(vec![edge(0, 1)])).is_ok());

@@ -89,6 +89,32 @@ fn tasks_of_a_region_with_one_subtask_index_share_a_slot_until_all_have_ended() 
     assert_eq!(world.core.status(), JobStatus::Finished);
 }
 
+// P139
+#[test]
+fn co_located_tasks_share_a_slot_again_after_a_restart() {
+    let mut job = graph(Batch, &[("a", 2), ("b", 2)], &[("a", "b", Hash, Pipelined)]);
+    job.co_located = vec![vec![0, 1]];
+    // Executors of one slot each: who is on one executor is in one slot.
+    let mut world = World::start(spec(job, restarting(10)), &[1, 1, 1, 1]);
+    for attempt in 0..4 {
+        world.run_all();
+        assert_eq!(world.attempt("a", 1).attempt, attempt);
+        for subtask in 0..2 {
+            assert_eq!(world.executor_of("a", subtask), world.executor_of("b", subtask), "attempt {attempt}");
+        }
+        assert_ne!(world.executor_of("a", 0), world.executor_of("a", 1));
+        if attempt % 2 == 0 {
+            world.fail("b", 0);
+        } else {
+            let lost = world.executor_of("a", 1);
+            world.lose(&lost);
+            world.add_executor(&format!("new-{attempt}"), 1);
+        }
+        world.answer_held();
+        world.pass(10);
+    }
+}
+
 #[test]
 fn deployments_go_upstream_first_and_say_where_the_inputs_are() {
     let job = graph(Batch, &[("a", 4), ("b", 2)], &[("a", "b", Rescale, Pipelined)]);
