@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::topology::{LogicalEdge, LogicalGraph, LogicalVertex, PartitionIndex, TaskIndex, Topology};
+use super::topology::{
+    DynamicGraph, GrowthError, LogicalEdge, LogicalGraph, LogicalVertex, PartitionIndex, TaskIndex, Topology,
+};
 use crate::graph::{DistributionPattern, ResultPartitionType};
 
 fn kind(text: &str) -> ResultPartitionType {
@@ -52,6 +54,35 @@ pub(crate) fn graph(vertices: &str, edges: &str) -> LogicalGraph {
 
 pub(crate) fn topology(vertices: &str, edges: &str) -> Topology {
     Topology::build(graph(vertices, edges)).unwrap()
+}
+
+/// As [`graph`] reads it, with `b*?` for an undecided vertex and `b*?7` for one with a limit of its own. The others may
+/// get 16 subtasks.
+pub(crate) fn dynamic_graph(vertices: &str, edges: &str) -> DynamicGraph {
+    let mut undecided = BTreeMap::new();
+    let mut plain = Vec::new();
+    for (position, vertex) in vertices.split_whitespace().enumerate() {
+        let (name, max) = vertex.split_once("*?").unwrap_or((vertex, "none"));
+        plain.push(name);
+        if max != "none" {
+            undecided.insert(position, max.parse().ok());
+        }
+    }
+    DynamicGraph { graph: graph(&plain.join(" "), edges), undecided, default_max_parallelism: 16 }
+}
+
+pub(crate) fn dynamic_topology(vertices: &str, edges: &str) -> Topology {
+    Topology::build_dynamic(dynamic_graph(vertices, edges)).unwrap()
+}
+
+/// Decides vertices in a list like `b*3 c`. Answers the names of all that were laid out.
+pub(crate) fn grow(topology: &mut Topology, decided: &str) -> Result<String, GrowthError> {
+    let position = |name: &str| topology.graph().vertices.iter().position(|vertex| vertex.name == name).unwrap();
+    let decisions = decided.split_whitespace().map(|vertex| vertex.split_once('*').unwrap_or((vertex, "1")));
+    let decisions = decisions.map(|(name, parallelism)| (position(name), parallelism.parse().unwrap())).collect();
+    let laid_out = topology.grow(&decisions)?;
+    let names: Vec<_> = laid_out.into_iter().map(|vertex| topology.graph().vertices[vertex].name.clone()).collect();
+    Ok(names.join(" "))
 }
 
 /// `a` is the only subtask of `a`; `a2` is the second of several.

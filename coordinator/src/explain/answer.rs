@@ -117,7 +117,10 @@ fn refuse_graph(case: &Case, error: &TopologyError) -> Result<Answer, CaseError>
         TopologyError::Cyclic { .. } => RefusalKind::Cyclic,
         TopologyError::PatternMismatch { .. } => RefusalKind::PatternMismatch,
         TopologyError::BadParallelism { .. } => RefusalKind::BadParallelism,
-        TopologyError::TypeMismatch { .. } | TopologyError::UnknownVertex { .. } | TopologyError::TooLarge(_) => {
+        TopologyError::TypeMismatch { .. }
+        | TopologyError::UnknownVertex { .. }
+        | TopologyError::UnknownUndecided { .. }
+        | TopologyError::TooLarge(_) => {
             return Err(CaseError::Graph { id: case.id.clone(), reason: error.to_string() });
         }
     };

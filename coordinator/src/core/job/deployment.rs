@@ -89,7 +89,7 @@ impl JobCore {
             let attempt = &self.task(producer).current;
             InputChannel {
                 partition: self.current_partition(partition),
-                subpartition: self.topology.subpartition_of(group, consumer, partition),
+                subpartition: self.topology.subpartitions_read(group, consumer).start,
                 // A located producer has a slot; within a region, slots are given before the first deployment.
                 executor: attempt.executor().cloned().unwrap_or_else(|| ExecutorId(String::new())),
                 address: attempt.endpoint.clone().unwrap_or_default(),

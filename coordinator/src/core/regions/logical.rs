@@ -8,6 +8,7 @@ use crate::core::union_find::UnionFind;
 use crate::graph::DistributionPattern;
 
 /// Vertices joined by edges that must be consumed while they are produced.
+#[derive(Debug, Clone)]
 pub(super) struct LogicalRegions {
     /// By vertex position.
     region_of: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Flink's tests of region building (reference 8.1) and the examples of 1.5.
 
 use super::*;
-use crate::core::testing::{graph, names, topology};
+use crate::core::testing::{dynamic_topology, graph, grow, names, task, topology};
 
 /// Regions as lists of tasks, by their first task.
 fn regions(vertices: &str, edges: &str) -> Vec<String> {
@@ -135,4 +135,82 @@ fn logical_regions_that_wait_for_each_other_are_found() {
     assert_eq!(deadlocked("a b c d", "a-b:B a-c:P b-d:P c-d:P"), None, "one logical region does not wait for itself");
     assert_eq!(deadlocked("a b c d", "a-b:B a-c:B b-d:HF c-d:PA"), None);
     assert_eq!(deadlocked_vertices(&graph("a b", "a-b:B")), None);
+}
+
+/// Regions as lists of tasks, after each of the given decisions.
+fn grown(vertices: &str, edges: &str, decisions: &[&str]) -> Vec<Vec<String>> {
+    let mut topology = dynamic_topology(vertices, edges);
+    let mut regions = Regions::build(&topology);
+    let listed = |topology: &Topology, regions: &Regions| -> Vec<String> {
+        regions.all().map(|region| names(topology, regions.tasks(region))).collect()
+    };
+    let mut steps = vec![listed(&topology, &regions)];
+    for decided in decisions {
+        grow(&mut topology, decided).unwrap();
+        regions.grow(&topology);
+        for task in topology.tasks() {
+            assert!(regions.tasks(regions.region_of(task)).contains(&task));
+        }
+        steps.push(listed(&topology, &regions));
+    }
+    steps
+}
+
+// P034
+#[test]
+fn regions_that_exist_do_not_change_when_the_topology_grows() {
+    let mut topology = dynamic_topology("a*3 b*?", "a=b:B");
+    let mut regions = Regions::build(&topology);
+    let before = regions.region_of(task(&topology, "a2"));
+    grow(&mut topology, "b*2").unwrap();
+    regions.grow(&topology);
+    assert_eq!(regions.region_of(task(&topology, "a2")), before);
+    assert_eq!(names(&topology, regions.tasks(before)), "a2");
+    assert_eq!(regions.count(), 5);
+}
+
+#[test]
+fn new_regions_come_behind_the_old_ones() {
+    let steps = grown("a*2 b*? c*? d*?", "a=b:B b-c:P c=d:B", &["b*2 c*2", "d*2"]);
+    let expected: [&[&str]; 3] =
+        [&["a1", "a2"], &["a1", "a2", "b1 c1", "b2 c2"], &["a1", "a2", "b1 c1", "b2 c2", "d1", "d2"]];
+    assert_eq!(steps, expected);
+    assert_eq!(grown("", "", &[""]), [[""; 0], [""; 0]]);
+    assert_eq!(grown("a*?", "", &["a*2"]), [vec![], vec!["a1", "a2"]]);
+}
+
+#[test]
+fn several_growths_can_be_caught_up_with_at_once() {
+    let mut topology = dynamic_topology("a*2 b*? c*?", "a=b:B b=c:B");
+    let mut regions = Regions::build(&topology);
+    grow(&mut topology, "b*2").unwrap();
+    grow(&mut topology, "c*2").unwrap();
+    regions.grow(&topology);
+    regions.grow(&topology);
+    let listed: Vec<_> = regions.all().map(|region| names(&topology, regions.tasks(region))).collect();
+    assert_eq!(listed, ["a1", "a2", "b1", "b2", "c1", "c2"]);
+}
+
+/// All rules of building hold for what is added: whole regions, and regions that reach each other.
+#[test]
+fn what_is_added_is_cut_into_regions_as_ever() {
+    let steps = grown("s x*? y*? z*?", "s=x:B x-y:P x=y:B y=z:B", &["x*2 y*2", "z"]);
+    assert_eq!(steps[1], ["s", "x1 x2 y1 y2"]);
+    assert_eq!(steps[2], ["s", "x1 x2 y1 y2", "z"]);
+    let pipelined = "s=x:B x-y:P y-w:P x-v:P";
+    let (vertices, decided) = ("s x*? y*? w*? v*?", ["x*5 y*2 w*3 v*5"]);
+    let raw = ["s", "x1 x2 y1 w1 w2 v1 v2", "x3 x4 x5 y2 w3 v3 v4 v5"];
+    assert_eq!(grown(vertices, pipelined, &decided)[1], raw);
+    let all = ["s", "x1 x2 x3 x4 x5 y1 y2 w1 w2 w3 v1 v2 v3 v4 v5"];
+    assert_eq!(grown(vertices, &format!("{pipelined} y-v:B x-w:B"), &decided)[1], all);
+}
+
+/// A logical region of which a part was laid out is left as it is: as in Flink, what is missing can never be decided.
+#[test]
+fn an_edge_from_old_to_new_tasks_of_one_logical_region_joins_nothing() {
+    for edge in ["a-b:B", "a=b:B"] {
+        let steps = grown("a*2 b*? c*?", &format!("{edge} a-c:P b-c:P"), &["b*2"]);
+        let expected = if edge == "a-b:B" { vec!["a1", "a2", "b1", "b2"] } else { vec!["a1 a2", "b1 b2"] };
+        assert_eq!(steps[1], expected, "{edge}");
+    }
 }

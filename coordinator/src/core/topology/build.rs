@@ -1,8 +1,8 @@
 //! Checks a [`LogicalGraph`] and lays its tasks, partitions and groups out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DataSet, EdgeLayout, LogicalEdge, LogicalGraph, Shape, Topology};
+use super::{DataSet, DynamicGraph, Growth, LogicalEdge, LogicalGraph, Shape, Spans, Topology, small};
 use crate::core::csr::Csr;
 use crate::graph::job::MAX_PARALLELISM;
 
@@ -49,37 +49,63 @@ pub enum TopologyError {
         /// How many vertices there are.
         vertices: usize,
     },
+    /// A vertex is to be decided later that does not exist.
+    #[error("vertex number {vertex} is to be decided later, but there are only {vertices}")]
+    UnknownUndecided {
+        /// The position.
+        vertex: usize,
+        /// How many vertices there are.
+        vertices: usize,
+    },
     /// More than 2³² tasks, partitions or groups.
     #[error("the job has more than 4294967295 {0}; lower its parallelism")]
     TooLarge(&'static str),
 }
 
 pub(super) fn build(graph: LogicalGraph) -> Result<Topology, TopologyError> {
+    let mut topology = unnumbered(graph)?;
+    let vertices: Vec<usize> = (0..topology.graph.vertices.len()).collect();
+    topology.lay_out(&vertices);
+    Ok(topology)
+}
+
+pub(super) fn build_dynamic(dynamic: DynamicGraph) -> Result<Topology, TopologyError> {
+    let DynamicGraph { mut graph, undecided, default_max_parallelism } = dynamic;
+    let vertices = graph.vertices.len();
+    for (&vertex, max) in &undecided {
+        let known = graph.vertices.get_mut(vertex);
+        known.ok_or(TopologyError::UnknownUndecided { vertex, vertices })?.parallelism =
+            max.unwrap_or(default_max_parallelism);
+    }
+    let mut topology = unnumbered(graph)?;
+    topology.growth = Some(Growth::new(&topology, undecided.into_keys().collect::<BTreeSet<_>>()));
+    topology.lay_out_decided();
+    Ok(topology)
+}
+
+/// Checks the graph, and that everything in it can be numbered, at the parallelisms that it gives.
+fn unnumbered(graph: LogicalGraph) -> Result<Topology, TopologyError> {
     check_parallelism(&graph)?;
     check_ends(&graph)?;
     let (sets, set_of_edge) = data_sets(&graph)?;
     check_acyclic(&graph)?;
     let parallelism = |vertex: usize| graph.vertices[vertex].parallelism;
-    let first_task = offsets((0..graph.vertices.len()).map(parallelism), "tasks")?;
-    let first_partition = offsets(sets.iter().map(|set| parallelism(set.vertex as usize)), "partitions")?;
-    let shapes = graph.edges.iter().map(|e| Shape::new(parallelism(e.from), parallelism(e.to), e.pattern));
-    let first_group = offsets(shapes.clone().map(Shape::groups), "groups")?;
-    let edges = graph
-        .edges
-        .iter()
-        .zip(shapes)
-        .zip(&set_of_edge)
-        .map(|((edge, shape), &set)| EdgeLayout {
-            shape,
-            first_producer: first_task[edge.from],
-            first_consumer: first_task[edge.to],
-            first_partition: first_partition[set as usize],
-        })
-        .collect();
-    let inputs = Csr::new(graph.vertices.len(), graph.edges.iter().map(|edge| edge.to));
-    let set_edges = Csr::new(sets.len(), set_of_edge.iter().map(|&set| set as usize));
-    let outputs = Csr::new(graph.vertices.len(), sets.iter().map(|set| set.vertex as usize));
-    Ok(Topology { graph, first_task, sets, first_partition, edges, first_group, inputs, outputs, set_edges })
+    let groups = graph.edges.iter().map(|e| Shape::new(parallelism(e.from), parallelism(e.to), e.pattern).groups());
+    check_total((0..graph.vertices.len()).map(parallelism), "tasks")?;
+    check_total(sets.iter().map(|set| parallelism(set.vertex as usize)), "partitions")?;
+    check_total(groups, "groups")?;
+    Ok(Topology {
+        inputs: Csr::new(graph.vertices.len(), graph.edges.iter().map(|edge| edge.to)),
+        outputs: Csr::new(graph.vertices.len(), sets.iter().map(|set| set.vertex as usize)),
+        set_edges: Csr::new(sets.len(), set_of_edge.iter().map(|&set| set as usize)),
+        tasks: Spans::new(graph.vertices.len()),
+        partitions: Spans::new(sets.len()),
+        groups: Spans::new(graph.edges.len()),
+        layouts: Vec::with_capacity(graph.edges.len()),
+        growth: None,
+        sets,
+        graph,
+    })
 }
 
 fn check_parallelism(graph: &LogicalGraph) -> Result<(), TopologyError> {
@@ -119,9 +145,10 @@ fn data_sets(graph: &LogicalGraph) -> Result<(Vec<DataSet>, Vec<u32>), TopologyE
     let sets = known
         .into_iter()
         .map(|((vertex, number), edge)| DataSet {
-            vertex: u32::try_from(vertex).unwrap_or(u32::MAX),
+            vertex: small(vertex),
             number,
             partition_type: edge.partition_type,
+            pattern: edge.pattern,
         })
         .collect();
     Ok((sets, set_of_edge))
@@ -147,13 +174,7 @@ fn check_acyclic(graph: &LogicalGraph) -> Result<(), TopologyError> {
     if vertices.is_empty() { Ok(()) } else { Err(TopologyError::Cyclic { vertices }) }
 }
 
-/// Running sums, starting with 0 and ending with the total.
-fn offsets(counts: impl Iterator<Item = u32>, what: &'static str) -> Result<Vec<u32>, TopologyError> {
-    let mut sums = vec![0_u32];
-    let mut sum = 0_u32;
-    for count in counts {
-        sum = sum.checked_add(count).ok_or(TopologyError::TooLarge(what))?;
-        sums.push(sum);
-    }
-    Ok(sums)
+fn check_total(mut counts: impl Iterator<Item = u32>, what: &'static str) -> Result<(), TopologyError> {
+    let total = counts.try_fold(0_u32, u32::checked_add);
+    total.map(drop).ok_or(TopologyError::TooLarge(what))
 }

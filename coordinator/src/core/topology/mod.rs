@@ -4,21 +4,31 @@
 //! data set's first partition plus a subtask number, and a group (Flink's `ConsumedPartitionGroup` together with its
 //! `ConsumerVertexGroup`) is two ranges found by arithmetic (`shape`). Memory follows vertices and edges of the
 //! *job* graph; walking it costs what is walked.
+//!
+//! In a *dynamic* graph vertices may get their parallelism while the job runs. The topology then begins with what is
+//! known and [grows](Topology::grow); a number, once given, stays.
 
 mod build;
+mod growth;
 mod logical;
 pub(crate) mod shape;
+mod spans;
+mod subpartitions;
 #[cfg(test)]
 mod tests;
 
 pub use build::TopologyError;
+pub use growth::{DynamicGraph, GrowthError};
 pub use logical::{LogicalEdge, LogicalGraph, LogicalVertex};
 pub(crate) use shape::Shape;
 
 use std::ops::Range;
 
+use growth::Growth;
+use spans::Spans;
+
 use super::csr::Csr;
-use crate::graph::ResultPartitionType;
+use crate::graph::{DistributionPattern, ResultPartitionType};
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -37,7 +47,8 @@ macro_rules! index {
 }
 
 index! {
-    /// A task (Flink's `ExecutionVertex`): numbered by vertex position, then subtask.
+    /// A task (Flink's `ExecutionVertex`): numbered by vertex position, then subtask. Vertices that are decided later
+    /// come behind those that were there before.
     TaskIndex
 }
 index! {
@@ -45,7 +56,8 @@ index! {
     PartitionIndex
 }
 index! {
-    /// A group: partitions that are read identically by some tasks over one edge. Numbered by edge.
+    /// A group: partitions that are read identically by some tasks over one edge. Numbered by edge, those of later
+    /// vertices behind the others.
     GroupIndex
 }
 
@@ -55,11 +67,13 @@ struct DataSet {
     vertex: u32,
     number: u32,
     partition_type: ResultPartitionType,
+    pattern: DistributionPattern,
 }
 
 /// Where an edge's tasks and partitions start.
 #[derive(Debug, Clone, Copy)]
 struct EdgeLayout {
+    edge: usize,
     shape: Shape,
     first_producer: u32,
     first_consumer: u32,
@@ -72,27 +86,24 @@ struct EdgeLayout {
 #[derive(Debug, Clone)]
 pub struct Topology {
     graph: LogicalGraph,
-    /// By vertex, then the total.
-    first_task: Vec<u32>,
     /// By vertex and number.
     sets: Vec<DataSet>,
-    /// By data set, then the total.
-    first_partition: Vec<u32>,
-    edges: Vec<EdgeLayout>,
-    /// By edge, then the total.
-    first_group: Vec<u32>,
     /// By vertex: incoming edges.
     inputs: Csr,
     /// By vertex: data sets.
     outputs: Csr,
     /// By data set: edges that read it.
     set_edges: Csr,
-}
-
-/// The position whose range holds `value`, and the offset within it. `first` starts with 0 and rises strictly.
-fn locate(first: &[u32], value: u32) -> (usize, u32) {
-    let position = first.partition_point(|&start| start <= value) - 1;
-    (position, value - first[position])
+    /// Numbers of vertices.
+    tasks: Spans,
+    /// Numbers of data sets; laid out with their vertex.
+    partitions: Spans,
+    /// Numbers of edges; laid out with their consumer.
+    groups: Spans,
+    /// By place in `groups`.
+    layouts: Vec<EdgeLayout>,
+    /// Only of a dynamic graph.
+    growth: Option<Growth>,
 }
 
 impl Topology {
@@ -104,7 +115,16 @@ impl Topology {
         build::build(graph)
     }
 
-    /// What this was built from.
+    /// Checks a graph with undecided vertices and numbers what is decided and does not wait for one that is not.
+    /// [`Self::grow`] adds the rest.
+    ///
+    /// # Errors
+    /// As [`Self::build`]; what an undecided vertex could become at most counts as its parallelism.
+    pub fn build_dynamic(graph: DynamicGraph) -> Result<Self, TopologyError> {
+        build::build_dynamic(graph)
+    }
+
+    /// What this was built from. An undecided vertex has the largest parallelism that it may get.
     #[must_use]
     pub fn graph(&self) -> &LogicalGraph {
         &self.graph
@@ -113,81 +133,92 @@ impl Topology {
     /// Number of tasks.
     #[must_use]
     pub fn task_count(&self) -> usize {
-        self.first_task[self.graph.vertices.len()] as usize
+        self.tasks.total() as usize
     }
 
     /// Number of partitions.
     #[must_use]
     pub fn partition_count(&self) -> usize {
-        self.first_partition[self.sets.len()] as usize
+        self.partitions.total() as usize
     }
 
     /// Number of groups.
     #[must_use]
     pub fn group_count(&self) -> usize {
-        self.first_group[self.edges.len()] as usize
+        self.groups.total() as usize
     }
 
-    /// All tasks, by vertex, then subtask.
+    /// True if the tasks of the vertex exist: it is decided, and so is all that it reads.
+    #[must_use]
+    pub fn is_laid_out(&self, vertex: usize) -> bool {
+        self.tasks.holds(vertex)
+    }
+
+    /// All tasks, by number.
     pub fn tasks(&self) -> impl Iterator<Item = TaskIndex> + use<> {
-        (0..self.first_task[self.graph.vertices.len()]).map(TaskIndex)
+        (0..self.tasks.total()).map(TaskIndex)
     }
 
     /// All tasks of one vertex, by subtask.
     pub fn tasks_of(&self, vertex: usize) -> impl Iterator<Item = TaskIndex> + use<> {
-        (self.first_task[vertex]..self.first_task[vertex + 1]).map(TaskIndex)
+        self.tasks.range(vertex).map(TaskIndex)
     }
 
     /// Subtask `subtask` of the vertex at position `vertex`, if both exist.
     #[must_use]
     pub fn task(&self, vertex: usize, subtask: u32) -> Option<TaskIndex> {
-        let parallelism = self.graph.vertices.get(vertex)?.parallelism;
-        (subtask < parallelism).then(|| TaskIndex(self.first_task[vertex] + subtask))
+        nth(self.tasks.range(vertex), subtask).map(TaskIndex)
     }
 
     /// Position of the task's vertex, and its subtask number.
     #[must_use]
     pub fn location(&self, task: TaskIndex) -> (usize, u32) {
-        locate(&self.first_task, task.0)
+        let (place, subtask) = self.tasks.locate(task.0);
+        (self.tasks.item(place), subtask)
     }
 
     /// What `subtask` of `vertex` puts into its data set number `data_set`, if all of them exist.
     #[must_use]
     pub fn partition(&self, vertex: usize, data_set: u32, subtask: u32) -> Option<PartitionIndex> {
-        let parallelism = self.graph.vertices.get(vertex)?.parallelism;
+        if !self.is_laid_out(vertex) {
+            return None;
+        }
         let sets = self.outputs.row(vertex);
         let found = sets.binary_search_by_key(&data_set, |&set| self.sets[set as usize].number).ok()?;
-        (subtask < parallelism).then(|| PartitionIndex(self.first_partition[sets[found] as usize] + subtask))
+        nth(self.partitions.range(sets[found] as usize), subtask).map(PartitionIndex)
     }
 
     /// Who produces the partition, and the number of its data set.
     #[must_use]
     pub fn partition_location(&self, partition: PartitionIndex) -> (TaskIndex, u32) {
-        let (set, subtask) = locate(&self.first_partition, partition.0);
+        let (set, subtask) = self.locate_partition(partition);
         let DataSet { vertex, number, .. } = self.sets[set];
-        (TaskIndex(self.first_task[vertex as usize] + subtask), number)
+        (TaskIndex(self.tasks.range(vertex as usize).start + subtask), number)
+    }
+
+    /// Position of the partition's data set, and its producer's subtask number.
+    fn locate_partition(&self, partition: PartitionIndex) -> (usize, u32) {
+        let (place, subtask) = self.partitions.locate(partition.0);
+        (self.partitions.item(place), subtask)
     }
 
     /// How the partition is kept.
     #[must_use]
     pub fn partition_type(&self, partition: PartitionIndex) -> ResultPartitionType {
-        self.sets[locate(&self.first_partition, partition.0).0].partition_type
+        self.sets[self.locate_partition(partition).0].partition_type
     }
 
     /// What the task produces, by data set.
     pub fn produced(&self, task: TaskIndex) -> impl Iterator<Item = PartitionIndex> {
         let (vertex, subtask) = self.location(task);
         let sets = self.outputs.row(vertex).iter();
-        sets.map(move |&set| PartitionIndex(self.first_partition[set as usize] + subtask))
+        sets.map(move |&set| PartitionIndex(self.partitions.range(set as usize).start + subtask))
     }
 
     /// What the task consumes: one group for each input edge, in input order.
     pub fn consumed_groups(&self, task: TaskIndex) -> impl Iterator<Item = GroupIndex> {
         let (vertex, subtask) = self.location(task);
-        self.inputs.row(vertex).iter().map(move |&edge| {
-            let group = self.edges[edge as usize].shape.group_of_consumer(subtask);
-            GroupIndex(self.first_group[edge as usize] + group)
-        })
+        self.input_edges(vertex).filter_map(move |edge| self.group(edge, |shape| shape.group_of_consumer(subtask)))
     }
 
     /// Groups that contain something the task produces, by data set, then edge.
@@ -199,29 +230,29 @@ impl Topology {
 
     /// The partitions of a group, in order of their producers.
     pub fn group_partitions(&self, group: GroupIndex) -> impl Iterator<Item = PartitionIndex> + use<> {
-        let (edge, local) = locate(&self.first_group, group.0);
-        let EdgeLayout { shape, first_partition, .. } = self.edges[edge];
+        let (place, local) = self.groups.locate(group.0);
+        let EdgeLayout { shape, first_partition, .. } = self.layouts[place];
         shape.producers_of(local).map(move |producer| PartitionIndex(first_partition + producer))
     }
 
     /// The producers of a group's partitions, in order.
     pub fn group_producers(&self, group: GroupIndex) -> impl Iterator<Item = TaskIndex> + use<> {
-        let (edge, local) = locate(&self.first_group, group.0);
-        let EdgeLayout { shape, first_producer, .. } = self.edges[edge];
+        let (place, local) = self.groups.locate(group.0);
+        let EdgeLayout { shape, first_producer, .. } = self.layouts[place];
         shape.producers_of(local).map(move |producer| TaskIndex(first_producer + producer))
     }
 
     /// The tasks that read a group, in order.
     pub fn group_consumers(&self, group: GroupIndex) -> impl Iterator<Item = TaskIndex> + use<> {
-        let (edge, local) = locate(&self.first_group, group.0);
-        let EdgeLayout { shape, first_consumer, .. } = self.edges[edge];
+        let (place, local) = self.groups.locate(group.0);
+        let EdgeLayout { shape, first_consumer, .. } = self.layouts[place];
         shape.consumers_of(local).map(move |consumer| TaskIndex(first_consumer + consumer))
     }
 
     /// The edge that a group belongs to, as a position in [`LogicalGraph::edges`].
     #[must_use]
     pub fn group_edge(&self, group: GroupIndex) -> usize {
-        locate(&self.first_group, group.0).0
+        self.layouts[self.groups.locate(group.0).0].edge
     }
 
     /// How a group's partitions are kept (all alike).
@@ -230,52 +261,97 @@ impl Topology {
         self.graph.edges[self.group_edge(group)].partition_type
     }
 
-    /// All groups of an edge.
+    /// All groups of an edge; none if its ends are not both laid out.
     pub fn edge_groups(&self, edge: usize) -> impl Iterator<Item = GroupIndex> + use<> {
-        (self.first_group[edge]..self.first_group[edge + 1]).map(GroupIndex)
+        self.groups.range(edge).map(GroupIndex)
     }
 
     /// For each group of an edge, its producers and its consumers, as ranges of task numbers. For walks over a whole
     /// edge: no group has to be looked up.
     pub(crate) fn edge_members(&self, edge: usize) -> impl Iterator<Item = (Range<u32>, Range<u32>)> + use<> {
-        let EdgeLayout { shape, first_producer, first_consumer, .. } = self.edges[edge];
+        let layout = self.groups.place(edge).map(|place| self.layouts[place]);
         let shift = |range: Range<u32>, by: u32| range.start + by..range.end + by;
-        (0..shape.groups()).map(move |group| {
-            let (producers, consumers) = (shape.producers_of(group), shape.consumers_of(group));
-            (shift(producers, first_producer), shift(consumers, first_consumer))
+        layout.into_iter().flat_map(move |EdgeLayout { shape, first_producer, first_consumer, .. }| {
+            (0..shape.groups()).map(move |group| {
+                let (producers, consumers) = (shape.producers_of(group), shape.consumers_of(group));
+                (shift(producers, first_producer), shift(consumers, first_consumer))
+            })
         })
     }
 
-    /// The groups that read a partition: one, or one for each edge that shares its data set.
+    /// Edges into a vertex, as positions in [`LogicalGraph::edges`], in order.
+    pub(crate) fn input_edges(&self, vertex: usize) -> impl Iterator<Item = usize> {
+        self.inputs.row(vertex).iter().map(|&edge| edge as usize)
+    }
+
+    /// Vertices whose tasks are numbered from `task` on, in order of these numbers.
+    pub(crate) fn vertices_from(&self, task: TaskIndex) -> impl Iterator<Item = usize> {
+        self.tasks.items_from(task.0)
+    }
+
+    /// The vertices that read anything of `vertex`, laid out or not, once for each edge.
+    fn consumers_of_vertex(&self, vertex: usize) -> impl Iterator<Item = usize> {
+        let edges = self.outputs.row(vertex).iter().flat_map(|&set| self.set_edges.row(set as usize));
+        edges.map(|&edge| self.graph.edges[edge as usize].to)
+    }
+
+    /// Numbers the tasks of these vertices, in order, their data sets and the edges into them.
+    fn lay_out(&mut self, vertices: &[usize]) {
+        for &vertex in vertices {
+            let parallelism = self.graph.vertices[vertex].parallelism;
+            self.tasks.push(small(vertex), parallelism);
+            self.outputs.row(vertex).iter().for_each(|&set| self.partitions.push(set, parallelism));
+        }
+        let mut edges: Vec<u32> = vertices.iter().flat_map(|&vertex| self.inputs.row(vertex)).copied().collect();
+        edges.sort_unstable();
+        for edge in edges {
+            self.lay_out_edge(edge);
+        }
+    }
+
+    fn lay_out_edge(&mut self, edge: u32) {
+        let LogicalEdge { from, data_set, to, pattern, .. } = self.graph.edges[edge as usize];
+        let [producers, consumers] = [from, to].map(|end| self.graph.vertices[end].parallelism);
+        let shape = Shape::new(producers, consumers, pattern);
+        let [first_producer, first_consumer] = [from, to].map(|end| self.tasks.range(end).start);
+        let first_partition = self.partition(from, data_set, 0).map_or(0, |partition| partition.0);
+        let edge_position = edge as usize;
+        self.layouts.push(EdgeLayout { edge: edge_position, shape, first_producer, first_consumer, first_partition });
+        self.groups.push(edge, shape.groups());
+    }
+
+    /// The groups that read a partition: one, or one for each edge that shares its data set. Consumers that are not
+    /// laid out have none yet.
     pub fn consumer_groups(&self, partition: PartitionIndex) -> impl Iterator<Item = GroupIndex> {
-        let (set, subtask) = locate(&self.first_partition, partition.0);
+        let (set, subtask) = self.locate_partition(partition);
         self.groups_of(set, subtask)
     }
 
+    /// False as long as some vertex that will read the partition is not laid out.
+    #[must_use]
+    pub fn has_all_consumers(&self, partition: PartitionIndex) -> bool {
+        let (set, _) = self.locate_partition(partition);
+        self.set_edges.row(set).iter().all(|&edge| self.groups.holds(edge as usize))
+    }
+
     fn groups_of(&self, set: usize, subtask: u32) -> impl Iterator<Item = GroupIndex> {
-        self.set_edges.row(set).iter().map(move |&edge| {
-            let group = self.edges[edge as usize].shape.group_of_producer(subtask);
-            GroupIndex(self.first_group[edge as usize] + group)
-        })
+        let edges = self.set_edges.row(set).iter();
+        edges.filter_map(move |&edge| self.group(edge as usize, |shape| shape.group_of_producer(subtask)))
     }
 
-    /// Into how many subpartitions the partition is cut: one for each consumer on its first edge.
-    #[must_use]
-    pub fn subpartitions(&self, partition: PartitionIndex) -> u32 {
-        let first = self.consumer_groups(partition).next();
-        first.map_or(0, |group| {
-            let (edge, local) = locate(&self.first_group, group.0);
-            let range = self.edges[edge].shape.consumers_of(local);
-            range.end - range.start
-        })
+    /// A group of an edge, if the edge is laid out.
+    fn group(&self, edge: usize, of_shape: impl Fn(Shape) -> u32) -> Option<GroupIndex> {
+        let place = self.groups.place(edge)?;
+        Some(GroupIndex(self.groups.start(place) + of_shape(self.layouts[place].shape)))
     }
+}
 
-    /// Which subpartition of each of `group`'s partitions `consumer` reads: its place among the group's consumers.
-    /// The same for all partitions of the group.
-    #[must_use]
-    pub fn subpartition_of(&self, group: GroupIndex, consumer: TaskIndex, _partition: PartitionIndex) -> u32 {
-        let (edge, local) = locate(&self.first_group, group.0);
-        let EdgeLayout { shape, first_consumer, .. } = self.edges[edge];
-        consumer.0.saturating_sub(first_consumer + shape.consumers_of(local).start)
-    }
+/// The `at`th number of a range.
+fn nth(range: Range<u32>, at: u32) -> Option<u32> {
+    (at < range.end - range.start).then(|| range.start + at)
+}
+
+/// A vertex position; a graph has fewer than 2³² vertices.
+fn small(vertex: usize) -> u32 {
+    u32::try_from(vertex).unwrap_or(u32::MAX)
 }
