@@ -1,6 +1,6 @@
 //! A set of small numbers.
 
-/// A fixed range of numbers, one bit each.
+/// Some of a range of numbers, one bit each.
 #[derive(Debug, Clone)]
 pub(crate) struct BitSet(Vec<u64>);
 
@@ -8,6 +8,11 @@ impl BitSet {
     /// The empty set over `0..len`.
     pub(crate) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(64)])
+    }
+
+    /// Widens the range to `0..len`.
+    pub(crate) fn grow(&mut self, len: usize) {
+        self.0.resize(self.0.len().max(len.div_ceil(64)), 0);
     }
 
     /// Adds a number; true if it was not there.
@@ -37,5 +42,16 @@ mod tests {
         assert!(set.insert(129) && !set.insert(129));
         assert!(!set.remove(65));
         assert!(set.remove(129) && !set.remove(129));
+    }
+
+    #[test]
+    fn a_range_that_grows_keeps_its_members() {
+        let mut set = BitSet::new(0);
+        set.grow(1);
+        set.insert(0);
+        set.grow(200);
+        assert!(!set.insert(0) && set.insert(199));
+        set.grow(1);
+        assert!(!set.insert(199), "it never shrinks");
     }
 }

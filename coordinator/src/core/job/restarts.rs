@@ -143,7 +143,7 @@ impl JobCore {
             self.untrack_and_release(&outputs);
             self.groups.task_reset(task);
         }
-        self.release.vertex_unfinished(task);
+        self.release.vertex_unfinished(&self.topology, &self.regions, task);
         let (vertex, subtask) = self.topology.location(task);
         self.return_splits(vertex, subtask);
         let (from, now, keep) = (self.state(task), self.now, self.settings.attempts_history);

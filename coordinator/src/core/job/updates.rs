@@ -68,7 +68,7 @@ impl JobCore {
         self.groups.task_finished(task);
         self.set_state(task, ExecutionState::Finished);
         self.leave_slot(task);
-        let releasable = self.release.vertex_finished(task);
+        let releasable = self.release.vertex_finished(&self.topology, &self.regions, task);
         let releasable: Vec<_> = releasable.into_iter().map(|partition| self.current_partition(partition)).collect();
         self.untrack_and_release(&releasable);
     }
