@@ -1,4 +1,5 @@
 mod examples;
+mod growth;
 mod model;
 mod parity;
 mod properties;

@@ -37,7 +37,7 @@ fn edge(vertices: usize) -> impl Strategy<Value = LogicalEdge> {
     })
 }
 
-fn logical_graph() -> impl Strategy<Value = LogicalGraph> {
+pub(super) fn logical_graph() -> impl Strategy<Value = LogicalGraph> {
     (2..6_usize).prop_flat_map(|vertices| {
         let parallelism = prop::collection::vec(1..6_u32, vertices);
         let edges = prop::collection::vec((edge(vertices), any::<bool>()), 0..9);
@@ -56,7 +56,7 @@ fn named_graph(parallelism: Vec<u32>, edges: Vec<(LogicalEdge, bool)>) -> Logica
 
 /// A pipelined tree of uneven parallelism with blocking pointwise edges across it: its regions often reach each
 /// other, which is rare in [`logical_graph`].
-fn knot() -> impl Strategy<Value = LogicalGraph> {
+pub(super) fn knot() -> impl Strategy<Value = LogicalGraph> {
     let pointwise = |partition_type| {
         move |(from, to)| LogicalEdge { from, data_set: 0, to, partition_type, pattern: DistributionPattern::Pointwise }
     };
