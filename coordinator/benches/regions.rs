@@ -5,15 +5,18 @@
 //!
 //! Warm is criterion's estimate. Cold is the first call in a process of its own, once for each of several processes.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use stormproof_coordinator::core::failover::{Failure, StalePolicy, restart_set};
 use stormproof_coordinator::core::regions::Regions;
 use stormproof_coordinator::core::status::ExecutionState;
-use stormproof_coordinator::core::topology::{LogicalEdge, LogicalGraph, LogicalVertex, TaskIndex, Topology};
+use stormproof_coordinator::core::topology::{
+    DynamicGraph, LogicalEdge, LogicalGraph, LogicalVertex, TaskIndex, Topology,
+};
 use stormproof_coordinator::graph::{DistributionPattern, ResultPartitionType};
 
 const PIPELINED: (ResultPartitionType, DistributionPattern) =
@@ -51,6 +54,29 @@ fn regions(criterion: &mut Criterion) {
     }
     criterion.bench_function("build the topology of a million tasks", |b| b.iter(|| built(black_box(graph.clone()))));
     criterion.bench_function("build the regions of a million tasks", |b| b.iter(|| Regions::build(&topology)));
+}
+
+/// Fifty vertices of 4000 tasks, decided one after the other. What is there before must not matter, but for the arrays
+/// that now and then move as a whole.
+fn growth(criterion: &mut Criterion) {
+    const ADDED: usize = 50;
+    for before in [2, 250] {
+        let graph = chain(before + ADDED, 4_000, &[BLOCKING]);
+        let undecided = (before..before + ADDED).map(|vertex| (vertex, None)).collect();
+        let dynamic = DynamicGraph { graph, undecided, default_max_parallelism: 4_000 };
+        let topology = Topology::build_dynamic(dynamic).expect("the graph is a chain");
+        let regions = Regions::build(&topology);
+        let grow = |(topology, regions): &mut (Topology, Regions)| {
+            for vertex in before..before + ADDED {
+                topology.grow(&BTreeMap::from([(vertex, 4_000)])).expect("its input is there");
+                regions.grow(topology);
+            }
+        };
+        let name = format!("grow {before} vertices of 4000 tasks by {ADDED} more");
+        criterion.bench_function(&name, |b| {
+            b.iter_batched_ref(|| (topology.clone(), regions.clone()), grow, BatchSize::LargeInput);
+        });
+    }
 }
 
 /// Cost follows tasks: the throughput must not fall as the job grows.
@@ -145,6 +171,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     regions(&mut criterion);
     scaling(&mut criterion);
+    growth(&mut criterion);
     cold_restart_sets();
     restart_sets(&mut criterion);
     criterion.final_summary();

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use stormproof::oracle::model::{self, Edge, Exchange, Graph, ModelError, Partition, Situation, Task};
 use stormproof_coordinator::core::failover::{self, Failure, NamedPartition, StalePolicy};
-use stormproof_coordinator::core::regions::Regions;
+use stormproof_coordinator::core::regions::{Regions, deadlocked_vertices};
 use stormproof_coordinator::core::status::ExecutionState;
 use stormproof_coordinator::core::topology::{
-    LogicalEdge, LogicalGraph, LogicalVertex, PartitionIndex, TaskIndex, Topology,
+    DynamicGraph, LogicalEdge, LogicalGraph, LogicalVertex, PartitionIndex, TaskIndex, Topology,
 };
 use stormproof_coordinator::graph::{DistributionPattern, ResultPartitionType};
 
@@ -271,6 +271,10 @@ impl Scene {
     }
 
     fn topology(&self) -> Topology {
+        Topology::build(self.logical_graph()).unwrap()
+    }
+
+    fn logical_graph(&self) -> LogicalGraph {
         let pattern =
             |pointwise| if pointwise { DistributionPattern::Pointwise } else { DistributionPattern::AllToAll };
         let vertex =
@@ -283,12 +287,52 @@ impl Scene {
             pattern: pattern(edge.pointwise),
         };
         let vertices = self.graph.vertices.iter().map(vertex).collect();
-        Topology::build(LogicalGraph { vertices, edges: self.graph.edges.iter().map(edge).collect() }).unwrap()
+        LogicalGraph { vertices, edges: self.graph.edges.iter().map(edge).collect() }
+    }
+
+    /// The topology and its regions, grown from nothing: what must run together is decided together, as soon as all
+    /// that it reads is there. None if regions wait for each other, for then nothing can come first.
+    fn grown(&self) -> Option<(Topology, Regions)> {
+        let graph = self.logical_graph();
+        if deadlocked_vertices(&graph).is_some() {
+            return None;
+        }
+        let parallelism: Vec<u32> = graph.vertices.iter().map(|vertex| vertex.parallelism).collect();
+        let undecided = (0..parallelism.len()).map(|vertex| (vertex, None)).collect();
+        let dynamic = DynamicGraph { graph, undecided, default_max_parallelism: 64 };
+        let mut topology = Topology::build_dynamic(dynamic).unwrap();
+        let mut regions = Regions::build(&topology);
+        loop {
+            let next = topology.undecided().next();
+            let Some(first) = next else { break };
+            let mut together = BTreeSet::from([first]);
+            loop {
+                let size = together.len();
+                for edge in &self.graph.edges {
+                    let is_tie = matches!(edge.exchange, Exchange::Pipelined | Exchange::PipelinedBounded);
+                    let [from, to] = [edge.from, edge.to].map(|end| together.contains(&end));
+                    // With a member come those it is tied to, and whatever it reads that is not there yet.
+                    if (is_tie && (from || to)) || (to && !topology.is_laid_out(edge.from)) {
+                        together.extend([edge.from, edge.to]);
+                    }
+                }
+                if together.len() == size {
+                    break;
+                }
+            }
+            topology.grow(&together.into_iter().map(|vertex| (vertex, parallelism[vertex])).collect()).unwrap();
+            regions.grow(&topology);
+        }
+        Some((topology, regions))
     }
 
     fn by_the_coordinator(&self) -> (BTreeSet<BTreeSet<Task>>, BTreeSet<Task>) {
         let topology = self.topology();
         let regions = Regions::build(&topology);
+        self.answer_on(&topology, &regions)
+    }
+
+    fn answer_on(&self, topology: &Topology, regions: &Regions) -> (BTreeSet<BTreeSet<Task>>, BTreeSet<Task>) {
         let task = |index: TaskIndex| {
             let (vertex, subtask) = topology.location(index);
             Task { vertex, subtask }
@@ -307,7 +351,7 @@ impl Scene {
         let failed = topology.task(self.failed.vertex, self.failed.subtask).unwrap();
         let failure = Failure { task: failed, named };
         let is_tracked = |index| !self.lost.contains(&partition(index));
-        let set = failover::restart_set(&topology, &regions, &failure, StalePolicy::Ignore, state, is_tracked);
+        let set = failover::restart_set(topology, regions, &failure, StalePolicy::Ignore, state, is_tracked);
         let all = regions.all().map(|region| regions.tasks(region).iter().copied().map(task).collect());
         (all.collect(), set.into_iter().map(task).collect())
     }
@@ -324,6 +368,14 @@ proptest! {
     #[test]
     fn the_coordinator_agrees_with_the_model(scene in scenes()) {
         prop_assert_eq!(scene.by_the_coordinator(), scene.by_the_model());
+    }
+
+    /// Also if the parallelism of its vertices was decided one after the other.
+    #[test]
+    fn a_coordinator_whose_graph_grew_agrees_with_the_model(scene in scenes()) {
+        if let Some((topology, regions)) = scene.grown() {
+            prop_assert_eq!(scene.answer_on(&topology, &regions), scene.by_the_model());
+        }
     }
 
     /// What must hold of any restart set, whoever computed it (reference 2.8).
