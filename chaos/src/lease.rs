@@ -1,14 +1,19 @@
-//! How a fault is held: journalled before it is done, healed and verified before it is forgotten.
+//! How a fault is held: journalled before it is done, renewed while its holder lives, healed and verified before it is
+//! forgotten.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fault::{Description, Effect, Fault, FaultError};
 use crate::journal::{Journal, JournalError};
 
 /// Pause between two questions whether a fault bites or is healed.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
+
+/// How long the heal of a fault may take whose lease had ended before it was done.
+const HEAL_AT_ONCE: Duration = Duration::from_secs(5);
 
 /// A fault could not be held as it should.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +39,42 @@ pub enum LeaseError {
         /// For how long it was asked.
         waited: Duration,
     },
+    /// It was not renewed in time.
+    #[error("the lease on {fault} was not renewed in time, so it may have ended by itself; was this process stopped?")]
+    Lost {
+        /// Which.
+        fault: Description,
+    },
+}
+
+/// Renews the leases of a journal until it is dropped, each three times in its time to live.
+#[derive(Debug)]
+pub struct Renewal {
+    task: JoinHandle<()>,
+}
+
+impl Renewal {
+    /// Renews on the current runtime: if that hangs, leases end.
+    #[must_use = "renewal ends when it is dropped"]
+    pub fn start(journal: Journal) -> Self {
+        let task = tokio::spawn(async move {
+            let mut beats = interval(journal.ttl() / 3);
+            beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                beats.tick().await;
+                if let Err(error) = journal.renew() {
+                    tracing::warn!(%error, "leases could not be renewed; they end by themselves");
+                }
+            }
+        });
+        Self { task }
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// A fault that is being held. Heal it; a lease that is dropped stays open in the journal and is undone by the
@@ -41,6 +82,7 @@ pub enum LeaseError {
 #[must_use = "a fault must be healed"]
 pub struct Lease {
     fault: Box<dyn Fault>,
+    journal: Journal,
     entry: u64,
     last: Effect,
 }
@@ -49,8 +91,9 @@ impl Lease {
     /// Writes the undo to the journal, synced, and injects the fault.
     ///
     /// # Errors
-    /// When the journal refuses (nothing was injected) or the injection fails (what was done of it is healed again).
-    pub async fn inject(mut fault: Box<dyn Fault>, journal: &mut Journal) -> Result<Self, LeaseError> {
+    /// When the journal refuses (nothing was injected), the injection fails (what was done of it is healed again), or the
+    /// lease ended meanwhile.
+    pub async fn inject(mut fault: Box<dyn Fault>, journal: &Journal) -> Result<Self, LeaseError> {
         let entry = journal.record_open(&fault.describe().to_string(), fault.undo())?;
         if let Err(source) = fault.inject().await {
             let failed = LeaseError::Fault { step: "inject", fault: fault.describe(), source };
@@ -59,7 +102,14 @@ impl Lease {
             }
             return Err(failed);
         }
-        Ok(Self { fault, entry, last: Effect::default() })
+        let lease = Self { fault, journal: journal.clone(), entry, last: Effect::default() };
+        if lease.is_lost() {
+            // Stopped between the record and the deed: whoever undid it was too early.
+            let fault = lease.describe();
+            lease.heal(HEAL_AT_ONCE).await?;
+            return Err(LeaseError::Lost { fault });
+        }
+        Ok(lease)
     }
 
     /// What is held.
@@ -71,8 +121,11 @@ impl Lease {
     /// What it did so far. Once it has bitten it has bitten.
     ///
     /// # Errors
-    /// When that could not be found out.
+    /// When that could not be found out, or the lease has ended.
     pub async fn effect(&mut self) -> Result<&Effect, LeaseError> {
+        if self.is_lost() {
+            return Err(LeaseError::Lost { fault: self.describe() });
+        }
         if !self.last.bites {
             let effect = self.fault.effect().await;
             self.last = effect.map_err(|source| self.failed("observe", source))?;
@@ -80,12 +133,20 @@ impl Lease {
         Ok(&self.last)
     }
 
+    /// True if it was not renewed in time, so that the fault may have ended by itself.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.journal.is_lost(self.entry)
+    }
+
     /// Heals the fault, waits until a probe says so, and strikes it out of the journal.
     ///
     /// # Errors
-    /// When it may still be there after `deadline`; the journal then keeps it open.
-    pub async fn heal(mut self, journal: &mut Journal, deadline: Duration) -> Result<Effect, LeaseError> {
+    /// When it may still be there after `deadline`; the journal then keeps it open. When it is healed, but the lease had
+    /// ended before: nobody knows since when it was gone.
+    pub async fn heal(mut self, deadline: Duration) -> Result<Effect, LeaseError> {
         let last = self.effect().await.cloned().unwrap_or_default();
+        let lost = self.is_lost();
         let healed = timeout(deadline, self.fault.heal()).await;
         match healed {
             Ok(Ok(())) => {}
@@ -99,8 +160,8 @@ impl Lease {
             }
             sleep(ASK_AGAIN).await;
         }
-        journal.record_closed(self.entry)?;
-        Ok(last)
+        self.journal.record_closed(self.entry)?;
+        if lost { Err(LeaseError::Lost { fault: self.describe() }) } else { Ok(last) }
     }
 
     fn failed(&self, step: &'static str, source: FaultError) -> LeaseError {
@@ -117,7 +178,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::journal::{Undo, open_entries};
+    use crate::journal::{Undo, open_entries, unix_ms};
 
     /// A fault made of switches, which writes down what was asked of it.
     #[derive(Clone, Default)]
@@ -184,14 +245,14 @@ mod tests {
     async fn a_fault_is_open_in_the_journal_from_before_it_is_done_until_it_is_healed() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("journal");
-        let mut journal = Journal::open(&path).expect("open");
+        let journal = Journal::open(&path).expect("open");
         let fault = Scripted { bites: vec![false, true, false], ..Scripted::default() };
-        let mut lease = Lease::inject(Box::new(fault.clone()), &mut journal).await.expect("injected");
+        let mut lease = Lease::inject(Box::new(fault.clone()), &journal).await.expect("injected");
         assert_eq!(open(&path), 1);
         assert!(!lease.effect().await.expect("known").bites);
         assert!(lease.effect().await.expect("known").bites);
         assert!(lease.effect().await.expect("known").bites, "once it has bitten it has bitten");
-        let effect = lease.heal(&mut journal, Duration::from_secs(20)).await.expect("healed");
+        let effect = lease.heal(Duration::from_secs(20)).await.expect("healed");
         assert!(effect.bites);
         assert_eq!(open(&path), 0);
         // The first probe still saw it, so it was asked again.
@@ -202,9 +263,9 @@ mod tests {
     async fn what_a_failed_injection_left_is_healed_at_once() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("journal");
-        let mut journal = Journal::open(&path).expect("open");
+        let journal = Journal::open(&path).expect("open");
         let fault = Scripted { inject_fails: true, ..Scripted::default() };
-        let Err(error) = Lease::inject(Box::new(fault.clone()), &mut journal).await else {
+        let Err(error) = Lease::inject(Box::new(fault.clone()), &journal).await else {
             panic!("the injection failed");
         };
         assert!(error.to_string().contains("could not inject scripted on nothing"), "{error}");
@@ -216,11 +277,65 @@ mod tests {
     async fn a_heal_that_no_probe_confirms_stays_open() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("journal");
-        let mut journal = Journal::open(&path).expect("open");
+        let journal = Journal::open(&path).expect("open");
         let fault = Scripted { never_heals: true, ..Scripted::default() };
-        let lease = Lease::inject(Box::new(fault), &mut journal).await.expect("injected");
-        let healed = lease.heal(&mut journal, Duration::from_secs(2)).await;
+        let lease = Lease::inject(Box::new(fault), &journal).await.expect("injected");
+        let healed = lease.heal(Duration::from_secs(2)).await;
         assert!(matches!(healed, Err(LeaseError::NotHealed { .. })), "{healed:?}");
         assert_eq!(open(&path), 1);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_ended_is_healed_all_the_same_and_is_no_success() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let journal = Journal::open(&path).expect("open").with_ttl(Duration::from_millis(100));
+        let fault = Scripted::default();
+        let mut lease = Lease::inject(Box::new(fault.clone()), &journal).await.expect("injected");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !lease.is_lost() {
+            assert!(Instant::now() < deadline, "it never ends");
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(lease.effect().await, Err(LeaseError::Lost { .. })));
+        let healed = lease.heal(Duration::from_secs(20)).await;
+        assert!(matches!(healed, Err(LeaseError::Lost { .. })), "{healed:?}");
+        assert!(fault.calls().contains(&"heal"));
+        assert_eq!(open(&path), 0);
+    }
+
+    #[tokio::test]
+    async fn a_fault_that_was_done_after_its_lease_had_ended_is_healed_at_once() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let journal = Journal::open(&path).expect("open").with_ttl(Duration::ZERO);
+        let fault = Scripted::default();
+        let Err(error) = Lease::inject(Box::new(fault.clone()), &journal).await else {
+            panic!("the lease had ended");
+        };
+        assert!(matches!(error, LeaseError::Lost { .. }), "{error}");
+        assert_eq!(fault.calls()[..2], ["inject", "heal"]);
+        assert_eq!(open(&path), 0);
+    }
+
+    #[tokio::test]
+    async fn a_lease_lasts_while_it_is_renewed_and_ends_when_that_ends() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("journal");
+        let journal = Journal::open(&path).expect("open").with_ttl(Duration::from_secs(2));
+        let renewal = Renewal::start(journal.clone());
+        let lease = Lease::inject(Box::new(Scripted::default()), &journal).await.expect("injected");
+        let first_end = open_entries(&path).expect("readable")[0].until_unix_ms;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while unix_ms() <= first_end {
+            assert!(Instant::now() < deadline, "the clock stands still");
+            sleep(ASK_AGAIN).await;
+        }
+        assert!(!lease.is_lost(), "it was renewed");
+        drop(renewal);
+        while !lease.is_lost() {
+            assert!(Instant::now() < deadline, "it is held for ever");
+            sleep(ASK_AGAIN).await;
+        }
     }
 }

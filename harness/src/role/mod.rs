@@ -108,7 +108,7 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
         // The guardian outlives its parent, so it must not be tied to it.
         Role::Guardian => {
             let config: GuardianConfig = serde_json::from_str(&line)?;
-            let sweep = watch_and_sweep(io::stdin().lock(), &config)?;
+            let sweep = watch_and_sweep(io::stdin(), &config, |line| eprintln!("{line}"))?;
             for problem in &sweep.problems {
                 eprintln!("{problem}");
             }

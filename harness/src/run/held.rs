@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stormproof_chaos::journal::Journal;
-use stormproof_chaos::lease::Lease;
+use stormproof_chaos::lease::{Lease, Renewal};
 
 use crate::plan::{Facts, PlannedFault, Trigger};
 use crate::role::chain;
@@ -25,6 +25,8 @@ pub(super) struct HeldFaults<'a> {
     target: &'a dyn Target,
     recorder: Recorder,
     journal: Journal,
+    /// Without it every lease ends.
+    _renewal: Renewal,
 }
 
 impl<'a> HeldFaults<'a> {
@@ -41,7 +43,9 @@ impl<'a> HeldFaults<'a> {
             };
             recorder.record(RecordKind::Fault { fault: fault.name.clone(), event: FaultEvent::Described { what } });
         }
-        Self { faults: faults.iter().map(|fault| (fault, State::Waiting)).collect(), target, recorder, journal }
+        let faults = faults.iter().map(|fault| (fault, State::Waiting)).collect();
+        let renewal = Renewal::start(journal.clone());
+        Self { faults, target, recorder, journal, _renewal: renewal }
     }
 
     /// Injects what is due, notices what has bitten, heals what is due. `is_due` decides about triggers.
@@ -50,6 +54,7 @@ impl<'a> HeldFaults<'a> {
             let (fault, state) = &self.faults[position];
             match state {
                 State::Waiting if is_due(&fault.begin) => self.inject(position, job).await,
+                State::Held { lease, .. } if lease.is_lost() => self.heal(position).await,
                 State::Held { effective: false, .. } => self.observe(position).await,
                 // Not before it has bitten, else it might never.
                 State::Held { effective: true, .. } if fault.heal.holds(facts) => self.heal(position).await,
@@ -77,7 +82,7 @@ impl<'a> HeldFaults<'a> {
         };
         // Before it is done: the picture that a judgement starts from is the one before the fault.
         self.record(position, FaultEvent::Injected);
-        match Lease::inject(made, &mut self.journal).await {
+        match Lease::inject(made, &self.journal).await {
             Ok(lease) => {
                 self.faults[position].1 = State::Held { lease: Box::new(lease), losses, effective: false };
                 self.observe(position).await;
@@ -99,14 +104,18 @@ impl<'a> HeldFaults<'a> {
                 }
             }
             Ok(_) => {}
-            Err(error) => self.broke(position, "observe", &error),
+            Err(error) => {
+                self.record(position, FaultEvent::Broke { step: "observe".to_owned(), error: chain(&error) });
+                // It is in nobody's hands otherwise until the run is over.
+                self.heal(position).await;
+            }
         }
     }
 
     async fn heal(&mut self, position: usize) {
         let state = std::mem::replace(&mut self.faults[position].1, State::Over);
         let State::Held { lease, .. } = state else { return };
-        match lease.heal(&mut self.journal, HEAL_DEADLINE).await {
+        match lease.heal(HEAL_DEADLINE).await {
             Ok(_) => {
                 self.record(position, FaultEvent::Healed);
                 self.record(position, FaultEvent::HealVerified);

@@ -75,7 +75,7 @@ pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, R
         Err(error) => precondition(&recorder, &error),
         Ok(cluster) => {
             timings = Some(cluster.timings());
-            let journal = Journal::open(cluster.journal())?;
+            let journal = Journal::open(cluster.journal())?.with_ttl(options.lease_ttl);
             Runner::new(plan, options, &cluster, recorder.clone(), journal).run().await;
             note_shutdown(&recorder, cluster.shutdown().await);
         }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use stormproof_chaos::journal::DEFAULT_TTL;
 use tokio_util::sync::CancellationToken;
 
 use crate::target::bundled::PartChoices;
@@ -33,6 +35,8 @@ pub struct RunOptions {
     pub parts: PartChoices,
     /// The command that repeats the run.
     pub repeat: String,
+    /// For how long a fault stays once this process no longer renews its lease.
+    pub lease_ttl: Duration,
     /// Who is told.
     pub progress: Arc<dyn Progress>,
     /// Once it is cancelled the run ends early: everything is healed and torn down, and the verdict is *invalid*.
@@ -48,6 +52,7 @@ impl RunOptions {
             seed: 0,
             parts: PartChoices::default(),
             repeat: repeat.into(),
+            lease_ttl: DEFAULT_TTL,
             progress: Arc::new(Silent),
             stop: CancellationToken::new(),
         }
@@ -67,6 +72,7 @@ impl fmt::Debug for RunOptions {
             .field("run_dir", &self.run_dir)
             .field("seed", &self.seed)
             .field("parts", &self.parts)
+            .field("lease_ttl", &self.lease_ttl)
             .field("repeat", &self.repeat)
             .finish_non_exhaustive()
     }

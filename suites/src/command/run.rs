@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
@@ -56,6 +56,9 @@ pub(super) struct RunArguments {
     /// Suites that run at the same time, each on a cluster of its own
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
     jobs: u32,
+    /// Seconds after which a fault ends by itself if this process no longer renews it
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    lease: u64,
     /// Print how long clusters took to come up and tasks to run again
     #[arg(long)]
     timings: bool,
@@ -189,6 +192,7 @@ async fn run_all(
             seed: arguments.seed,
             parts: parts.clone(),
             repeat: repeat_command(arguments, &plan.name),
+            lease_ttl: Duration::from_secs(arguments.lease),
             progress: Arc::<Board>::clone(&board),
             stop: end.clone(),
         };

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `bad_input` | one sentence, exit code 2, nothing started |
 //! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
+//! | `lease` | faults end although their runner hangs |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
 //! | `run` | `run` from start to report |
 //! | `s3` | `s3` with rules: what they do to requests, and what is told of them |
@@ -16,6 +17,7 @@
 mod bad_input;
 mod cluster;
 mod kill;
+mod lease;
 mod read_only;
 mod run;
 mod s3;

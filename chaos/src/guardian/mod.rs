@@ -1,19 +1,28 @@
 //! The process that undoes what a dead runner left.
 //!
 //! It is started before anything else of a run, in a process group of its own, and waits for the end of its standard
-//! input: a pipe whose other end only the runner holds. However the runner ends (return, panic, SIGKILL), the pipe
-//! ends with it. Then the guardian undoes what the journal has open (newest first), kills every process that carries
+//! input: a pipe whose other end only the runner holds. Meanwhile it undoes each fault whose lease has ended: a runner
+//! that hangs does not renew it. However the runner ends (return, panic, SIGKILL), the pipe ends with it. Then the guardian undoes what the journal has open (newest first), kills every process that carries
 //! the run's tag, removes the run's work folder, and ends. Doing it all a second time is harmless.
 
+mod expiry;
+mod undo;
+
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::{JournalError, Undo, open_entries};
+use self::expiry::{Expiry, runtime};
+use self::undo::undo_entry;
+use crate::journal::{Journal, JournalError, open_entries};
 use crate::process::{ProcessError, ProcessId, tagged_processes};
-use crate::toxiproxy::{ClientError, ToxiproxyClient};
+
+/// Pause between two looks for leases that have ended: what is not renewed outlives its lease by no more.
+const LOOK_FOR_EXPIRED: Duration = Duration::from_millis(200);
 
 /// How long killed processes may take to disappear.
 const KILL_DEADLINE: Duration = Duration::from_secs(5);
@@ -58,14 +67,35 @@ pub enum GuardianError {
     /// The runtime for the proxy's admin calls could not be built.
     #[error("could not start the guardian's runtime")]
     Runtime(#[source] io::Error),
+    /// The thread that waits for the end of the runner could not be started.
+    #[error("could not start the thread that watches the runner")]
+    Thread(#[source] io::Error),
 }
 
-/// Waits for the end of `pipe`, then sweeps. This is the guardian process's main function.
+/// Waits for the end of `pipe`, then sweeps; meanwhile it undoes what was not renewed in time. This is the guardian
+/// process's main function. `say` is told what happens.
 ///
 /// # Errors
 /// When the journal cannot be read; the rest of the sweep is done all the same.
-pub fn watch_and_sweep(pipe: impl Read, config: &GuardianConfig) -> Result<Sweep, GuardianError> {
-    await_end(pipe);
+pub fn watch_and_sweep(
+    pipe: impl Read + Send + 'static,
+    config: &GuardianConfig,
+    say: impl Fn(&str),
+) -> Result<Sweep, GuardianError> {
+    let (held_by_reader, ended) = mpsc::channel::<()>();
+    let reader = std::thread::Builder::new().name("runner".to_owned()).spawn(move || {
+        await_end(pipe);
+        drop(held_by_reader);
+    });
+    reader.map_err(GuardianError::Thread)?;
+    let mut expiry = Expiry::new(config.journal.clone());
+    let mut told = BTreeSet::new();
+    while ended.recv_timeout(LOOK_FOR_EXPIRED) == Err(RecvTimeoutError::Timeout) {
+        let (undone, problems) = expiry.look();
+        undone.iter().for_each(|what| say(&format!("not renewed in time, so it was undone: {what}")));
+        // The same problem comes back at each look until it is solved.
+        problems.into_iter().filter(|problem| told.insert(problem.clone())).for_each(|problem| say(&problem));
+    }
     sweep(config)
 }
 
@@ -88,53 +118,37 @@ pub fn await_end(mut pipe: impl Read) {
 /// When the journal cannot be read; processes and folder are dealt with all the same.
 pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
     let mut sweep = Sweep::default();
-    let entries = open_entries(&config.journal);
-    if let Ok(entries) = &entries
-        && !entries.is_empty()
-    {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(GuardianError::Runtime)?;
-        for entry in entries.iter().rev() {
-            for undo in entry.undo.iter().rev() {
-                match runtime.block_on(apply(undo)) {
-                    Ok(()) => sweep.undone.push(entry.what.clone()),
-                    Err(problem) => sweep.problems.push(format!("{}: {problem}", entry.what)),
-                }
-            }
-        }
-    }
+    let entries = undo_open(&config.journal, &mut sweep);
     kill_tagged(&config.tag, &mut sweep);
     config.work_dirs.iter().for_each(|folder| remove_folder(folder, &mut sweep));
     entries?;
     Ok(sweep)
 }
 
-/// Applies one undo; "already gone" is done.
-async fn apply(undo: &Undo) -> Result<(), String> {
-    match undo {
-        Undo::RemoveToxic { api, proxy, toxic } => {
-            gone_is_done(ToxiproxyClient::new(api).remove_toxic(proxy, toxic).await)
+/// Undoes what is open, newest first, and strikes out what is done. What had expired is undone again: a runner that was
+/// stopped at the wrong moment may have done it afterwards.
+fn undo_open(journal: &Path, sweep: &mut Sweep) -> Result<(), GuardianError> {
+    let entries = open_entries(journal)?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let runtime = runtime().map_err(GuardianError::Runtime)?;
+    let journal = Journal::open(journal)?;
+    for entry in entries.iter().rev() {
+        match runtime.block_on(undo_entry(entry)) {
+            Ok(()) => {
+                // A kill that was open is closed, but there was nothing to undo.
+                if !entry.undo.is_empty() {
+                    sweep.undone.push(entry.what.clone());
+                }
+                if let Err(error) = journal.record_closed(entry.id) {
+                    sweep.problems.push(error.to_string());
+                }
+            }
+            Err(problems) => sweep.problems.extend(problems),
         }
-        Undo::EnableProxy { api, proxy } => gone_is_done(ToxiproxyClient::new(api).enable(proxy).await),
-        Undo::Resume { process } => match process.resume() {
-            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        },
-        Undo::RemoveFile { path } => match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
-            _ => Ok(()),
-        },
     }
-}
-
-/// A proxy that is gone (the embedded one dies with its runner) has nothing left to undo.
-fn gone_is_done<T>(result: Result<T, ClientError>) -> Result<(), String> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(ClientError::Transport { source, .. }) if source.is_connect() => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
+    Ok(())
 }
 
 /// Kills until no process has carried the tag for a while: one that is being started has no environment to be found
@@ -178,7 +192,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::journal::Journal;
+    use crate::journal::Undo;
     use crate::process::RUN_TAG_VARIABLE;
 
     #[test]
@@ -193,7 +207,7 @@ mod tests {
             journal: folder.path().join("journal"),
             work_dirs: vec![work_dir.clone()],
         };
-        let mut journal = Journal::open(&config.journal).expect("open");
+        let journal = Journal::open(&config.journal).expect("open");
         let healed = journal.record_open("healed", vec![Undo::RemoveFile { path: "/nonexistent".into() }]);
         journal.record_closed(healed.expect("record")).expect("record");
         journal.record_open("fail", vec![Undo::RemoveFile { path: fault_file.clone() }]).expect("record");
@@ -244,7 +258,47 @@ mod tests {
             journal: folder.path().join("journal"),
             work_dirs: vec![work_dir.clone()],
         };
-        let swept = watch_and_sweep(&b"anything"[..], &config).expect("swept");
+        let swept = watch_and_sweep(&b"anything"[..], &config, |_| ()).expect("swept");
         assert_eq!(swept.removed, [work_dir]);
+    }
+
+    #[test]
+    fn what_is_not_renewed_is_undone_although_the_runner_lives() {
+        let folder = tempfile::tempdir().expect("folder");
+        let config = GuardianConfig {
+            tag: format!("guardian-lease-test-{}", std::process::id()),
+            journal: folder.path().join("journal"),
+            work_dirs: vec![],
+        };
+        let (held, lost) = (folder.path().join("hold-a-0"), folder.path().join("hold-b-0"));
+        for file in [&held, &lost] {
+            std::fs::write(file, b"").expect("written");
+        }
+        let journal = Journal::open(&config.journal).expect("open");
+        let long = journal.clone().with_ttl(Duration::from_secs(3600));
+        long.record_open("held", vec![Undo::RemoveFile { path: held.clone() }]).expect("record");
+        let brief = journal.clone().with_ttl(Duration::from_millis(300));
+        let id = brief.record_open("lost", vec![Undo::RemoveFile { path: lost.clone() }]).expect("record");
+
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let watched = config.clone();
+        let guardian = std::thread::spawn(move || watch_and_sweep(reader, &watched, |_| ()));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let expired = || {
+            let open = open_entries(&config.journal).expect("read");
+            open.iter().filter(|entry| entry.expired).map(|entry| entry.what.clone()).collect::<Vec<_>>()
+        };
+        while expired().is_empty() {
+            assert!(Instant::now() < deadline, "the lease never ends");
+            std::thread::yield_now();
+        }
+        assert_eq!(expired(), ["lost"]);
+        assert!(held.exists() && !lost.exists());
+        assert!(brief.is_lost(id));
+        drop(writer);
+        let swept = guardian.join().expect("no panic").expect("swept");
+        assert_eq!(swept.undone, ["lost", "held"], "newest first; what expired may have been done afterwards");
+        assert!(!held.exists());
+        assert_eq!(open_entries(&config.journal).expect("read"), []);
     }
 }
