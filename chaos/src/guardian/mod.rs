@@ -27,6 +27,9 @@ const LOOK_FOR_EXPIRED: Duration = Duration::from_millis(200);
 /// How long killed processes may take to disappear.
 const KILL_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long the removal of one work folder may take.
+const REMOVE_DEADLINE: Duration = Duration::from_secs(5);
+
 /// For how long no process of the run must be seen before none is believed to be there.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -43,6 +46,8 @@ pub struct GuardianConfig {
     pub journal: PathBuf,
     /// The run's work folders: removed.
     pub work_dirs: Vec<PathBuf>,
+    /// The run's [record](crate::run_record) among those of all runs: removed once nothing is left.
+    pub index: Option<PathBuf>,
 }
 
 /// What a sweep found and did. All zero and empty: the runner had left nothing.
@@ -122,6 +127,13 @@ pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
     kill_tagged(&config.tag, &mut sweep);
     config.work_dirs.iter().for_each(|folder| remove_folder(folder, &mut sweep));
     entries?;
+    if sweep.problems.is_empty()
+        && let Some(index) = &config.index
+        && let Err(error) = std::fs::remove_file(index)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        sweep.problems.push(format!("could not remove {}: {error}", index.display()));
+    }
     Ok(sweep)
 }
 
@@ -179,11 +191,24 @@ fn kill_tagged(tag: &str, sweep: &mut Sweep) {
     }
 }
 
+/// Removes a folder and what is in it, again if need be: a process that was just killed may have made one more file.
 fn remove_folder(folder: &Path, sweep: &mut Sweep) {
-    match std::fs::remove_dir_all(folder) {
-        Ok(()) => sweep.removed.push(folder.to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => sweep.problems.push(format!("could not remove {}: {error}", folder.display())),
+    let deadline = Instant::now() + REMOVE_DEADLINE;
+    let was_there = folder.exists();
+    loop {
+        let removed = std::fs::remove_dir_all(folder);
+        if !folder.exists() {
+            if was_there {
+                sweep.removed.push(folder.to_owned());
+            }
+            return;
+        }
+        if let Err(error) = removed
+            && Instant::now() > deadline
+        {
+            return sweep.problems.push(format!("could not remove {}: {error}", folder.display()));
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 
@@ -206,6 +231,7 @@ mod tests {
             tag: format!("guardian-test-{}", std::process::id()),
             journal: folder.path().join("journal"),
             work_dirs: vec![work_dir.clone()],
+            index: None,
         };
         let journal = Journal::open(&config.journal).expect("open");
         let healed = journal.record_open("healed", vec![Undo::RemoveFile { path: "/nonexistent".into() }]);
@@ -257,6 +283,7 @@ mod tests {
             tag: format!("guardian-pipe-test-{}", std::process::id()),
             journal: folder.path().join("journal"),
             work_dirs: vec![work_dir.clone()],
+            index: None,
         };
         let swept = watch_and_sweep(&b"anything"[..], &config, |_| ()).expect("swept");
         assert_eq!(swept.removed, [work_dir]);
@@ -269,6 +296,7 @@ mod tests {
             tag: format!("guardian-lease-test-{}", std::process::id()),
             journal: folder.path().join("journal"),
             work_dirs: vec![],
+            index: None,
         };
         let (held, lost) = (folder.path().join("hold-a-0"), folder.path().join("hold-b-0"));
         for file in [&held, &lost] {
@@ -300,5 +328,36 @@ mod tests {
         assert_eq!(swept.undone, ["lost", "held"], "newest first; what expired may have been done afterwards");
         assert!(!held.exists());
         assert_eq!(open_entries(&config.journal).expect("read"), []);
+    }
+
+    #[test]
+    fn a_folder_that_is_still_being_filled_is_removed_all_the_same() {
+        let folder = tempfile::tempdir().expect("folder");
+        let work_dir = folder.path().join("work");
+        std::fs::create_dir(&work_dir).expect("made");
+        let config = GuardianConfig {
+            tag: format!("guardian-folder-test-{}", std::process::id()),
+            journal: folder.path().join("journal"),
+            work_dirs: vec![work_dir.clone()],
+            index: None,
+        };
+        let filled = work_dir.clone();
+        let (began, begins) = mpsc::channel();
+        // Ends when its folder is gone, or after a while: then the sweep must still be trying.
+        let filler = std::thread::spawn(move || {
+            let end = Instant::now() + Duration::from_millis(500);
+            let mut number = 0;
+            while Instant::now() < end && std::fs::write(filled.join(number.to_string()), b"").is_ok() {
+                number += 1;
+                if number == 500 {
+                    began.send(()).expect("somebody waits");
+                }
+            }
+        });
+        begins.recv_timeout(Duration::from_secs(20)).expect("it fills");
+        let swept = sweep(&config).expect("swept");
+        filler.join().expect("no panic");
+        assert_eq!((swept.removed, swept.problems), (vec![work_dir.clone()], vec![]));
+        assert!(!work_dir.exists());
     }
 }

@@ -43,6 +43,7 @@ async fn faults_of_a_dead_runner_are_undone_and_toxics_of_others_stay(server: Se
         tag: format!("guardian-suite-{}-{server:?}", std::process::id()),
         journal: folder.path().join("journal"),
         work_dirs: vec![folder.path().join("work")],
+        index: None,
     };
     let link = || StoreLink {
         client: world.client.clone(),

@@ -21,7 +21,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use launch::last_line;
 pub use launch::{Child, LaunchError, Launcher};
 pub use part::PartConfig;
-use stormproof_chaos::guardian::{GuardianConfig, watch_and_sweep};
+use stormproof_chaos::guardian::watch_and_sweep;
+use stormproof_chaos::run_record::RunRecord;
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
 use stormproof_coordinator::graph::JobRegistry;
 use tokio::signal::unix::{SignalKind, signal};
@@ -107,8 +108,14 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
     match role {
         // The guardian outlives its parent, so it must not be tied to it.
         Role::Guardian => {
-            let config: GuardianConfig = serde_json::from_str(&line)?;
-            let sweep = watch_and_sweep(io::stdin(), &config, |line| eprintln!("{line}"))?;
+            let record: RunRecord = serde_json::from_str(&line)?;
+            if let Some(index) = &record.guardian.index
+                && let Err(error) = record.write(index)
+            {
+                // A home that cannot be written to is no reason not to run; the run's own folder has the record.
+                eprintln!("`stormproof heal` must be told of this run's folder: {}", chain(&error));
+            }
+            let sweep = watch_and_sweep(io::stdin(), &record.guardian, |line| eprintln!("{line}"))?;
             for problem in &sweep.problems {
                 eprintln!("{problem}");
             }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stormproof_chaos::fault::FaultError;
 use stormproof_chaos::process::ProcessError;
+use stormproof_chaos::run_record::RunRecordError;
 use stormproof_coordinator::storage::BlobError;
 
 use crate::flink::RestError;
@@ -47,6 +48,9 @@ pub enum TargetError {
     /// A thread of ours.
     #[error("could not start the launcher's thread")]
     Launcher(#[source] io::Error),
+    /// Who runs could not be written down.
+    #[error(transparent)]
+    Record(RunRecordError),
     /// A program of others ended when it should have started.
     #[error("{part} ended at its start; its log, {}, ends with: {log_tail}", log.display())]
     PartEnded {

@@ -5,6 +5,7 @@
 
 mod doctor;
 mod explain;
+mod heal;
 mod jobs;
 mod output;
 mod parity;
@@ -45,6 +46,8 @@ enum Command {
     Jobs(jobs::JobsArguments),
     /// Cancel a job
     Cancel(jobs::CancelArguments),
+    /// Undo what runs have left that died together with their guardian
+    Heal(heal::HealArguments),
     /// What restarts if a task or an executor fails, and why
     Explain(Box<explain::ExplainArguments>),
     /// Run the Toxiproxy-compatible proxy on its own
@@ -120,6 +123,7 @@ fn execute(command: Command) -> Result<u8, CommandError> {
         Command::Submit(arguments) => submit::submit(&arguments),
         Command::Jobs(arguments) => jobs::jobs(&arguments),
         Command::Cancel(arguments) => jobs::cancel(&arguments),
+        Command::Heal(arguments) => heal::heal(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::S3(arguments) => s3::s3(&arguments),

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `bad_input` | one sentence, exit code 2, nothing started |
 //! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
+//! | `heal` | what is left when the guardian dies as well |
 //! | `lease` | faults end although their runner hangs |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
 //! | `run` | `run` from start to report |
@@ -16,6 +17,7 @@
 
 mod bad_input;
 mod cluster;
+mod heal;
 mod kill;
 mod lease;
 mod read_only;

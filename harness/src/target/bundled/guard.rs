@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stormproof_chaos::guardian::GuardianConfig;
+use stormproof_chaos::heal::WORK_FOLDER_PREFIX;
+use stormproof_chaos::process::ProcessId;
+use stormproof_chaos::run_record::{RUN_RECORD, RunRecord, index_folder};
 
 use crate::role::{Child, Launcher, Role};
 use crate::target::TargetError;
@@ -31,13 +34,14 @@ impl Guard {
     pub(super) fn prepare(run_dir: &Path) -> Result<Prepared, TargetError> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let tag = format!("{}-{:x}", std::process::id(), since_epoch.as_nanos());
-        let name = format!("stormproof-{tag}");
+        let name = format!("{WORK_FOLDER_PREFIX}{tag}");
         let mut work_dirs = vec![std::env::temp_dir().join(&name)];
         if Path::new(MEMORY_DIR).is_dir() {
             work_dirs.push(Path::new(MEMORY_DIR).join(name));
         }
         let journal = absolute(run_dir)?.join("faults.journal");
-        let config = GuardianConfig { tag, journal, work_dirs };
+        let index = index_folder().map(|folder| folder.join(format!("{tag}.json")));
+        let config = GuardianConfig { tag, journal, work_dirs, index };
         Ok(Prepared { config, log: run_dir.join("guardian.log") })
     }
 
@@ -80,7 +84,11 @@ impl Prepared {
 
     /// Starts the guardian, then makes the work folder: one that is killed in between leaves no folder behind.
     pub(super) async fn start(self, launcher: &Launcher) -> Result<Guard, TargetError> {
-        let guardian = launcher.launch(Role::Guardian, "guardian", &self.config, &self.log).await?;
+        let runner = ProcessId::of(std::process::id()).map_err(TargetError::Process)?;
+        let record = RunRecord { runner, guardian: self.config.clone() };
+        // For `stormproof heal`, should runner and guardian die before anybody else knows of them.
+        record.write(&self.config.journal.with_file_name(RUN_RECORD)).map_err(TargetError::Record)?;
+        let guardian = launcher.launch(Role::Guardian, "guardian", &record, &self.log).await?;
         let (work_dir, others) = (&self.config.work_dirs[0], &self.config.work_dirs[1..]);
         // Not with its parents: a temporary folder that is not there is a mistake to be told.
         match std::fs::create_dir(work_dir) {

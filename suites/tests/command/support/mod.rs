@@ -57,6 +57,11 @@ impl Sandbox {
         self.root.path().join("tmp")
     }
 
+    /// Where its commands write down which runs there are.
+    fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
     /// Writes a file below the current folder.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.here().join(name);
@@ -68,6 +73,7 @@ impl Sandbox {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stormproof"));
         command.args(arguments).current_dir(self.here()).env("TMPDIR", self.temporary());
+        command.env("XDG_STATE_HOME", self.state());
         command
     }
 
@@ -87,10 +93,12 @@ impl Sandbox {
         processes::with_environment(&format!("TMPDIR={}", self.temporary().display()))
     }
 
-    /// What lies in the temporary folder, and what its commands keep in memory.
+    /// What lies in the temporary folder, what its commands keep in memory, and what they say is still running.
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut left = names(&self.temporary());
         left.extend(self.in_memory());
+        let runs = self.state().join("stormproof/runs");
+        left.extend(if runs.is_dir() { names(&runs) } else { vec![] });
         left
     }
 

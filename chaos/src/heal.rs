@@ -1,0 +1,136 @@
+//! Tidying up after a run that died together with its guardian.
+//!
+//! Only what the run's own record names is touched, and only if its runner is gone.
+
+use std::path::PathBuf;
+
+use crate::guardian::{GuardianConfig, GuardianError, Sweep, sweep};
+use crate::process::ProcessId;
+use crate::run_record::RunRecord;
+
+/// What the names of all our work folders begin with; the run's tag follows.
+pub const WORK_FOLDER_PREFIX: &str = "stormproof-";
+
+/// A run was not touched.
+#[derive(Debug, thiserror::Error)]
+pub enum HealError {
+    /// It is at work.
+    #[error("run {tag} is alive ({runner}); end it instead, it heals by itself")]
+    Alive {
+        /// The run's tag.
+        tag: String,
+        /// Its process.
+        runner: ProcessId,
+    },
+    /// Its record names a folder that no run makes: removing that would hurt somebody else.
+    #[error("run {tag} names {} as its work folder, which is not named after it; nothing of it was touched", folder.display())]
+    NotOurs {
+        /// The run's tag.
+        tag: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Not everything could be dealt with.
+    #[error(transparent)]
+    Guardian(#[from] GuardianError),
+}
+
+/// Undoes what a dead run's journal has open, kills its processes and removes its work folders, as its guardian would
+/// have. Idempotent.
+///
+/// # Errors
+/// When the run lives, or its record is not to be trusted: then nothing is touched. When its journal cannot be read.
+pub fn heal(record: &RunRecord) -> Result<Sweep, HealError> {
+    let GuardianConfig { tag, work_dirs, .. } = &record.guardian;
+    if record.runner.is_alive() {
+        return Err(HealError::Alive { tag: tag.clone(), runner: record.runner });
+    }
+    let name = format!("{WORK_FOLDER_PREFIX}{tag}");
+    let is_named_after_it = |folder: &&PathBuf| tag.is_empty() || folder.file_name().is_none_or(|end| end != &*name);
+    if let Some(folder) = work_dirs.iter().find(is_named_after_it) {
+        return Err(HealError::NotOurs { tag: tag.clone(), folder: folder.clone() });
+    }
+    Ok(sweep(&record.guardian)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+    use crate::journal::{Journal, Undo};
+    use crate::process::RUN_TAG_VARIABLE;
+
+    fn child(tag: &str) -> Child {
+        let mut command = Command::new("cat");
+        command.env(RUN_TAG_VARIABLE, tag).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().expect("cat starts")
+    }
+
+    /// A run with everything that it can leave, in `folder`.
+    fn record(folder: &std::path::Path, runner: ProcessId, tag: &str) -> RunRecord {
+        let work_dir = folder.join(format!("{WORK_FOLDER_PREFIX}{tag}"));
+        std::fs::create_dir_all(work_dir.join("executor-1")).expect("made");
+        let journal = folder.join("journal");
+        let file = folder.join("hold-a-0");
+        std::fs::write(&file, b"").expect("written");
+        Journal::open(&journal)
+            .expect("open")
+            .record_open("hold", vec![Undo::RemoveFile { path: file }])
+            .expect("open");
+        let index = Some(folder.join("index.json"));
+        let guardian = GuardianConfig { tag: tag.to_owned(), journal, work_dirs: vec![work_dir], index };
+        let record = RunRecord { runner, guardian };
+        record.write(&folder.join("index.json")).expect("written");
+        record
+    }
+
+    #[test]
+    fn a_dead_run_is_healed_and_a_living_one_is_left_alone() {
+        let folder = tempfile::tempdir().expect("folder");
+        let tag = format!("heal-test-{}", std::process::id());
+        let mut runner = child("another");
+        let mut left = child(&tag);
+        let id = ProcessId::of(runner.id()).expect("it runs");
+        let record = record(folder.path(), id, &tag);
+        let there = || ["hold-a-0", "index.json"].map(|name| folder.path().join(name).exists());
+
+        let alive = heal(&record).expect_err("refused");
+        assert!(matches!(alive, HealError::Alive { runner, .. } if runner == id), "{alive}");
+        assert_eq!((there(), record.guardian.work_dirs[0].exists()), ([true; 2], true));
+        assert!(ProcessId::of(left.id()).expect("it runs").is_alive());
+
+        runner.kill().expect("killed");
+        // Not reaped yet: a zombie holds nothing.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while id.is_alive() {
+            assert!(std::time::Instant::now() < deadline, "it does not die");
+            std::thread::yield_now();
+        }
+        let healed = heal(&record).expect("healed");
+        assert_eq!((healed.undone, healed.problems), (vec!["hold".to_owned()], vec![]));
+        assert_eq!(healed.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [left.id()]);
+        assert_eq!(healed.removed, record.guardian.work_dirs);
+        assert_eq!((there(), record.guardian.work_dirs[0].exists()), ([false; 2], false));
+        assert_eq!(heal(&record).expect("again"), Sweep::default(), "a second time finds nothing");
+        for child in [&mut runner, &mut left] {
+            child.wait().expect("reaped");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_named_after_the_run_is_not_removed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut runner = child("another");
+        let id = ProcessId::of(runner.id()).expect("it runs");
+        let mut record = record(folder.path(), id, "heal-foreign-test");
+        runner.kill().expect("killed");
+        runner.wait().expect("reaped");
+        let foreign = folder.path().join("precious");
+        std::fs::create_dir(&foreign).expect("made");
+        record.guardian.work_dirs.push(foreign.clone());
+        let refused = heal(&record).expect_err("refused");
+        assert!(matches!(&refused, HealError::NotOurs { folder, .. } if *folder == foreign), "{refused}");
+        assert!(foreign.exists() && folder.path().join("hold-a-0").exists(), "nothing was touched");
+    }
+}

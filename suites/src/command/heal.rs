@@ -1,0 +1,117 @@
+//! `stormproof heal`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use stormproof::chaos::guardian::Sweep;
+use stormproof::chaos::heal::{HealError, heal as heal_run};
+use stormproof::chaos::run_record::{RunRecord, index_folder, indexed, records_at};
+use stormproof::verdict::Verdict;
+
+use super::output::say;
+use super::{CommandError, chain};
+
+/// Arguments of `stormproof heal`.
+#[derive(Debug, Args)]
+pub(super) struct HealArguments {
+    /// Reports, folders of runs, or fault journals [default: all runs of this user that left something]
+    path: Vec<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one run.
+enum Outcome {
+    Healed(Sweep),
+    /// Somebody is at work there.
+    Alive(String),
+    Failed(String),
+}
+
+struct Run {
+    tag: String,
+    outcome: Outcome,
+}
+
+/// Undoes what runs have left whose runner and guardian are dead; the exit code.
+pub(super) fn heal(arguments: &HealArguments) -> Result<u8, CommandError> {
+    let records = if arguments.path.is_empty() {
+        index_folder().map_or_else(|| Ok(vec![]), |folder| indexed(&folder))
+    } else {
+        let found: Result<Vec<_>, _> = arguments.path.iter().map(|path| records_at(path)).collect();
+        found.map(|found| found.concat())
+    };
+    let records = records.map_err(|error| CommandError::bad_input(&error))?;
+    let runs: Vec<Run> = records.iter().map(|record| heal_one(record)).collect();
+    if arguments.json {
+        say(json!({ "runs": runs.iter().map(document).collect::<Vec<_>>() }));
+    } else {
+        runs.iter().flat_map(lines).for_each(say);
+        if runs.is_empty() {
+            say("no run has left anything");
+        }
+    }
+    // A run that lives is passed over, unless it was named.
+    let named = !arguments.path.is_empty();
+    Ok(runs.iter().map(|run| verdict(run, named)).max().unwrap_or(Verdict::Pass).exit_code())
+}
+
+fn heal_one(path: &Path) -> Run {
+    let unnamed = || path.display().to_string();
+    let record = match RunRecord::read(path) {
+        Ok(record) => record,
+        Err(error) => return Run { tag: unnamed(), outcome: Outcome::Failed(chain(&error)) },
+    };
+    let outcome = match heal_run(&record) {
+        Ok(sweep) => Outcome::Healed(sweep),
+        Err(error @ HealError::Alive { .. }) => Outcome::Alive(error.to_string()),
+        Err(error) => Outcome::Failed(chain(&error)),
+    };
+    Run { tag: record.guardian.tag, outcome }
+}
+
+fn verdict(run: &Run, named: bool) -> Verdict {
+    match &run.outcome {
+        Outcome::Healed(sweep) if sweep.problems.is_empty() => Verdict::Pass,
+        Outcome::Alive(_) => {
+            if named {
+                Verdict::Refused
+            } else {
+                Verdict::Pass
+            }
+        }
+        Outcome::Healed(_) | Outcome::Failed(_) => Verdict::Invalid,
+    }
+}
+
+fn lines(run: &Run) -> Vec<String> {
+    let tag = &run.tag;
+    match &run.outcome {
+        Outcome::Alive(why) | Outcome::Failed(why) => vec![why.clone()],
+        Outcome::Healed(sweep) if *sweep == Sweep::default() => vec![format!("run {tag} had left nothing")],
+        Outcome::Healed(sweep) => {
+            let undone = sweep.undone.iter().map(|what| format!("run {tag}: undone: {what}"));
+            let killed = sweep.killed.iter().map(|process| format!("run {tag}: killed: {process}"));
+            let removed = sweep.removed.iter().map(|folder| format!("run {tag}: removed: {}", folder.display()));
+            let problems = sweep.problems.iter().map(|problem| format!("run {tag}: not healed: {problem}"));
+            undone.chain(killed).chain(removed).chain(problems).collect()
+        }
+    }
+}
+
+fn document(run: &Run) -> Value {
+    match &run.outcome {
+        Outcome::Healed(sweep) => json!({
+            "run": run.tag,
+            "state": if sweep.problems.is_empty() { "healed" } else { "not-healed" },
+            "undone": sweep.undone,
+            "killed": sweep.killed.iter().map(|process| process.pid).collect::<Vec<_>>(),
+            "removed": sweep.removed,
+            "problems": sweep.problems,
+        }),
+        Outcome::Alive(why) => json!({ "run": run.tag, "state": "alive", "problems": [why] }),
+        Outcome::Failed(why) => json!({ "run": run.tag, "state": "not-healed", "problems": [why] }),
+    }
+}
