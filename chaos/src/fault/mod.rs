@@ -76,6 +76,12 @@ pub enum FaultError {
         /// Why not.
         source: io::Error,
     },
+    /// The proxy ended the fault by itself.
+    #[error("the proxy was not asked in time to keep {fault}, so it has ended by itself")]
+    LeaseLost {
+        /// Which.
+        fault: Description,
+    },
     /// There is nothing to break.
     #[error("{what} does not exist, so there is nothing to break; {hint}")]
     Nothing {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{Description, Effect, Fault, FaultError};
 use crate::journal::Undo;
-use crate::toxiproxy::{Stream, Toxic, ToxiproxyClient};
+use crate::toxiproxy::{ProxyLease, Stream, Toxic, ToxiproxyClient};
 
 /// A healthy store answers the probe within this; silence for so long is a black hole.
 const PROBE_SILENCE: Duration = Duration::from_millis(250);
@@ -26,6 +26,8 @@ pub struct StoreLink {
     pub proxy: String,
     /// Where the cluster connects to, `host:port`.
     pub address: String,
+    /// For how long our server keeps a fault that nobody renews.
+    pub lease_ttl: Duration,
 }
 
 /// What a probe through the link met.
@@ -55,12 +57,25 @@ impl StoreLink {
     }
 }
 
+/// A fault that the proxy has ended by itself has not lasted for as long as the record would say.
+fn still_held(lease: Option<&ProxyLease>, fault: impl FnOnce() -> Description) -> Result<(), FaultError> {
+    if lease.is_some_and(ProxyLease::is_lost) { Err(FaultError::LeaseLost { fault: fault() }) } else { Ok(()) }
+}
+
+async fn end(lease: Option<ProxyLease>) -> Result<(), FaultError> {
+    match lease {
+        Some(lease) => Ok(lease.end().await?),
+        None => Ok(()),
+    }
+}
+
 /// Nothing passes in either direction: connections are accepted and stay silent, for ever. Healing closes them.
 #[derive(Debug)]
 pub struct BlackholeStore {
     link: StoreLink,
     /// Names of our toxics: the tag that says they are ours.
     toxics: [(String, Stream); 2],
+    lease: Option<ProxyLease>,
 }
 
 impl BlackholeStore {
@@ -71,7 +86,7 @@ impl BlackholeStore {
             (format!("stormproof-{tag}-blackhole-up"), Stream::Upstream),
             (format!("stormproof-{tag}-blackhole-down"), Stream::Downstream),
         ];
-        Self { link, toxics }
+        Self { link, toxics, lease: None }
     }
 }
 
@@ -93,26 +108,32 @@ impl Fault for BlackholeStore {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
+        self.lease = ProxyLease::take(&self.link.client, self.link.lease_ttl).await?;
+        let client = self.lease.as_ref().map_or(&self.link.client, ProxyLease::client);
         for (name, stream) in &self.toxics {
             let toxic = Toxic::timeout(*stream, Duration::ZERO).named(name);
-            self.link.client.add_toxic(&self.link.proxy, &toxic).await?;
+            client.add_toxic(&self.link.proxy, &toxic).await?;
         }
         Ok(())
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
+        still_held(self.lease.as_ref(), || self.describe())?;
         let silent = self.link.probe().await == Probe::Silent;
         Ok(Effect { bites: silent, counts: BTreeMap::from([("probe_silent".to_owned(), u64::from(silent))]) })
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
+        let lease = self.lease.take();
+        let held = still_held(lease.as_ref(), || self.describe());
         for (name, _) in self.toxics.iter().rev() {
             match self.link.client.remove_toxic(&self.link.proxy, name).await {
                 Err(error) if !error.is_not_found() => return Err(error.into()),
                 _ => {}
             }
         }
-        Ok(())
+        end(lease).await?;
+        held
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {
@@ -124,13 +145,14 @@ impl Fault for BlackholeStore {
 #[derive(Debug)]
 pub struct RefuseStore {
     link: StoreLink,
+    lease: Option<ProxyLease>,
 }
 
 impl RefuseStore {
     /// Refuses connections through `link`.
     #[must_use]
     pub fn new(link: StoreLink) -> Self {
-        Self { link }
+        Self { link, lease: None }
     }
 }
 
@@ -145,17 +167,23 @@ impl Fault for RefuseStore {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.link.client.disable(&self.link.proxy).await?;
+        self.lease = ProxyLease::take(&self.link.client, self.link.lease_ttl).await?;
+        let client = self.lease.as_ref().map_or(&self.link.client, ProxyLease::client);
+        client.disable(&self.link.proxy).await?;
         Ok(())
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
+        still_held(self.lease.as_ref(), || self.describe())?;
         Ok(Effect::of("probe_refused", u64::from(self.link.probe().await == Probe::Refused)))
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
+        let lease = self.lease.take();
+        let held = still_held(lease.as_ref(), || self.describe());
         self.link.client.enable(&self.link.proxy).await?;
-        Ok(())
+        end(lease).await?;
+        held
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {
@@ -169,6 +197,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::journal::DEFAULT_TTL;
     use crate::toxiproxy::{Proxy, ServerConfig, ToxiproxyServer};
 
     /// A store that answers every connection with one line, behind a proxy.
@@ -188,7 +217,7 @@ mod tests {
         let api = server.url();
         let client = ToxiproxyClient::new(&api);
         let proxy = client.create(&Proxy::new("store", "127.0.0.1:0", upstream)).await.expect("created");
-        (server, StoreLink { client, api, proxy: "store".to_owned(), address: proxy.listen })
+        (server, StoreLink { client, api, proxy: "store".to_owned(), address: proxy.listen, lease_ttl: DEFAULT_TTL })
     }
 
     async fn until_it_bites(fault: &mut dyn Fault) {

@@ -345,11 +345,13 @@ mod tests {
         let (began, begins) = mpsc::channel();
         // Ends when its folder is gone, or after a while: then the sweep must still be trying.
         let filler = std::thread::spawn(move || {
-            let end = Instant::now() + Duration::from_millis(500);
             let mut number = 0;
-            while Instant::now() < end && std::fs::write(filled.join(number.to_string()), b"").is_ok() {
+            let mut end = None;
+            let is_over = |end: Option<Instant>| end.is_some_and(|end| Instant::now() > end);
+            while !is_over(end) && std::fs::write(filled.join(number.to_string()), b"").is_ok() {
                 number += 1;
                 if number == 500 {
+                    end = Some(Instant::now() + Duration::from_millis(500));
                     began.send(()).expect("somebody waits");
                 }
             }

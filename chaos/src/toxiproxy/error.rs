@@ -47,6 +47,14 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "toxic already exists")
     }
 
+    pub(crate) fn lease_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "lease not found: it has ended, or was never taken")
+    }
+
+    pub(crate) fn lease_exists() -> Self {
+        Self::new(StatusCode::CONFLICT, "lease already exists")
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }

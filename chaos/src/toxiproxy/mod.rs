@@ -13,6 +13,7 @@
 //! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
 //! | `api` | Toxiproxy's HTTP API |
+//! | `leases` | what ends by itself if nobody renews it |
 //! | [`server`] | start and stop of the whole |
 //! | [`client`] | the async client; works with a real Toxiproxy too |
 //! | [`real`] | a real Toxiproxy as a process |
@@ -24,7 +25,8 @@
 //! already open and leaves no trace behind; toxicity is drawn once per connection; the upstream is dialled outside the
 //! accept loop with a limit; toxics given inside a create or populate entry are in place before the listener opens;
 //! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
-//! type `hold`, the attribute `deadline` of `timeout`, `GET /proxies/{proxy}/effects`.
+//! type `hold`, the attribute `deadline` of `timeout`, `GET /proxies/{proxy}/effects`, and
+//! leases (`/leases`): a fault whose holder is gone ends in the proxy itself.
 
 mod address;
 mod api;
@@ -34,6 +36,7 @@ mod connection;
 mod decode;
 pub mod effects;
 mod error;
+mod leases;
 mod link;
 mod metrics;
 mod proxy;
@@ -48,7 +51,7 @@ mod stream;
 pub mod toxic;
 mod toxics;
 
-pub use client::{ClientError, Proxy, ProxyUpdate, Toxic, ToxiproxyClient};
+pub use client::{ClientError, Proxy, ProxyLease, ProxyUpdate, Toxic, ToxiproxyClient};
 pub use effects::{ProxyEffects, ToxicEffects};
 pub use server::{DialFailure, ServerConfig, ServerError, ToxiproxyServer};
 pub use stream::Stream;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::error::ApiError;
+use super::leases::Leases;
 use super::metrics::Metrics;
 use super::proxy::{Proxy, lock};
 use super::request::NewProxy;
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
 /// See the module.
 pub(crate) struct Registry {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) leases: Arc<Leases>,
     proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,
     /// Held by whoever changes which proxies exist; every step under it is bounded. Reads do not take it.
     changes: tokio::sync::Mutex<()>,
@@ -42,7 +44,12 @@ pub(crate) struct Populated {
 
 impl Registry {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings), proxies: Mutex::default(), changes: tokio::sync::Mutex::default() }
+        Self {
+            settings: Arc::new(settings),
+            leases: Arc::default(),
+            proxies: Mutex::default(),
+            changes: tokio::sync::Mutex::default(),
+        }
     }
 
     /// All proxies by name.

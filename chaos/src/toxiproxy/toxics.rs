@@ -74,6 +74,15 @@ impl ProxyCore {
         self.settle(version).await
     }
 
+    /// Removes the toxic with this number, if it is still there.
+    pub(crate) async fn remove_toxic_by_id(&self, id: u64) -> Result<(), ApiError> {
+        let name = self.list().toxics.iter().find(|toxic| toxic.id == id).map(|toxic| toxic.name.clone());
+        match name {
+            Some(name) => self.remove_toxic(&name).await,
+            None => Ok(()),
+        }
+    }
+
     /// Removes all toxics.
     pub(crate) async fn remove_toxics(&self) -> Result<(), ApiError> {
         let (version, removed) = self.change(|toxics| Ok(std::mem::take(toxics)))?;

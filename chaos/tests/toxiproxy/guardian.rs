@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stormproof_chaos::fault::{BlackholeStore, Fault, RefuseStore, StoreLink};
 use stormproof_chaos::guardian::{GuardianConfig, Sweep, sweep};
-use stormproof_chaos::journal::Journal;
+use stormproof_chaos::journal::{DEFAULT_TTL, Journal};
 use stormproof_chaos::lease::Lease;
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,6 +50,7 @@ async fn faults_of_a_dead_runner_are_undone_and_toxics_of_others_stay(server: Se
         api: world.client.base_url().to_owned(),
         proxy: "store".to_owned(),
         address: proxy.listen.clone(),
+        lease_ttl: DEFAULT_TTL,
     };
     let journal = Journal::open(&config.journal).expect("a journal");
     let hole = Lease::inject(Box::new(BlackholeStore::new(link(), "t")), &journal).await.expect("injected");

@@ -25,7 +25,7 @@
 //! | P77 | a move to an address in use leaves the proxy disabled, with the new address | still listens on the old one, and says so | |
 //! | P78 | a handler that takes 25 s is answered 503 without a body (no test: 25 s) | with a JSON error | |
 //! | P79 | a bad `-config` file is logged | ends the start, unless `lenient` | |
-//! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects` | a black hole that loses nothing; proof that a fault bit |
+//! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; proof that a fault bit; faults that end by themselves |
 
 mod api;
 mod cli;
@@ -34,6 +34,7 @@ mod differences;
 mod effects;
 mod fixture;
 mod guardian;
+mod leases;
 mod live;
 mod populate;
 mod proxies;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         differences::trials,
         effects::trials,
         guardian::trials,
+        leases::trials,
         live::trials,
         populate::trials,
         proxies::trials,

@@ -12,6 +12,7 @@ use super::answer;
 use super::route::Route;
 use crate::toxiproxy::decode::first_value;
 use crate::toxiproxy::error::ApiError;
+use crate::toxiproxy::leases::LeaseRequest;
 use crate::toxiproxy::metrics::render_build_info;
 use crate::toxiproxy::proxy::ProxyDocument;
 use crate::toxiproxy::registry::{Populated, Registry};
@@ -36,20 +37,23 @@ struct PopulateDocument {
 }
 
 impl Api {
-    pub(super) async fn dispatch(&self, route: Route, body: Body) -> Response<Body> {
+    pub(super) async fn dispatch(&self, route: Route, lease: Option<&str>, body: Body) -> Response<Body> {
         let answer = match route {
             Route::ListProxies => Ok(self.list_proxies()),
             Route::CreateProxy => self.create_proxy(body).await,
             Route::Populate => Ok(self.populate(body).await),
             Route::ShowProxy(proxy) => self.show_proxy(&proxy),
-            Route::UpdateProxy(proxy) => self.update_proxy(&proxy, body).await,
+            Route::UpdateProxy(proxy) => self.update_proxy(&proxy, lease, body).await,
             Route::DeleteProxy(proxy) => self.registry.delete(&proxy).await.map(no_content),
             Route::ListToxics(proxy) => self.list_toxics(&proxy),
-            Route::AddToxic(proxy) => self.add_toxic(&proxy, body).await,
+            Route::AddToxic(proxy) => self.add_toxic(&proxy, lease, body).await,
             Route::ShowToxic(proxy, toxic) => self.show_toxic(&proxy, &toxic),
             Route::UpdateToxic(proxy, toxic) => self.update_toxic(&proxy, &toxic, body).await,
             Route::RemoveToxic(proxy, toxic) => self.remove_toxic(&proxy, &toxic).await,
             Route::Effects(proxy) => self.effects(&proxy),
+            Route::TakeLease => self.take_lease(body).await,
+            Route::RenewLease(lease) => self.renew_lease(&lease, body).await,
+            Route::EndLease(lease) => self.registry.leases.end(&lease).await.map(no_content),
             Route::Reset => self.registry.reset().await.map(no_content),
             Route::Version => Ok(answer::with_body(StatusCode::OK, "application/json;charset=utf-8", VERSION)),
             Route::Metrics => Ok(self.metrics()),
@@ -91,9 +95,15 @@ impl Api {
         Ok(answer::json(StatusCode::OK, &self.registry.get(proxy)?.document()))
     }
 
-    async fn update_proxy(&self, proxy: &str, body: Body) -> Answer {
+    async fn update_proxy(&self, proxy: &str, lease: Option<&str>, body: Body) -> Answer {
         let proxy = self.registry.get(proxy)?;
         let change = ProxyChange::parse(&read_value(body).await?)?;
+        if let Some(lease) = lease
+            && change.enabled == Some(false)
+            && proxy.state().enabled
+        {
+            self.registry.leases.hold_disabled(lease, &proxy)?;
+        }
         proxy.update(change).await?;
         Ok(answer::json(StatusCode::OK, &proxy.document()))
     }
@@ -103,10 +113,16 @@ impl Api {
         Ok(answer::json(StatusCode::OK, &list.listed()))
     }
 
-    async fn add_toxic(&self, proxy: &str, body: Body) -> Answer {
+    async fn add_toxic(&self, proxy: &str, lease: Option<&str>, body: Body) -> Answer {
         let proxy = self.registry.get(proxy)?;
         let new = NewToxic::parse(&read_value(body).await?)?;
         let spec = proxy.core.add_toxic(&new).await?;
+        if let Some(lease) = lease
+            && let Err(ended) = self.registry.leases.hold_toxic(lease, &proxy, spec.id)
+        {
+            proxy.core.remove_toxic_by_id(spec.id).await?;
+            return Err(ended);
+        }
         Ok(answer::json(StatusCode::OK, &spec))
     }
 
@@ -132,6 +148,16 @@ impl Api {
 
     fn effects(&self, proxy: &str) -> Answer {
         Ok(answer::json(StatusCode::OK, &self.registry.get(proxy)?.core.effects()))
+    }
+
+    async fn take_lease(&self, body: Body) -> Answer {
+        self.registry.leases.take(LeaseRequest::parse(&read_value(body).await?)?)?;
+        Ok(answer::empty(StatusCode::CREATED))
+    }
+
+    async fn renew_lease(&self, lease: &str, body: Body) -> Answer {
+        self.registry.leases.renew(lease, &LeaseRequest::parse(&read_value(body).await?)?)?;
+        Ok(answer::empty(StatusCode::OK))
     }
 
     fn metrics(&self) -> Response<Body> {

@@ -24,6 +24,7 @@ use axum::response::Response;
 pub(crate) use handlers::populate_text;
 
 use super::error::ApiError;
+use super::leases::LEASE_HEADER;
 use super::registry::Registry;
 use super::server::ServerConfig;
 use route::{Miss, Route, route};
@@ -57,7 +58,9 @@ impl Api {
         let mut response = if is_browser(&request) {
             answer::text(StatusCode::FORBIDDEN, "User agent not allowed\n")
         } else {
-            let limited = tokio::time::timeout(self.handler_limit, self.dispatch(route, request.into_body()));
+            let (parts, body) = request.into_parts();
+            let lease = parts.headers.get(LEASE_HEADER).and_then(|id| id.to_str().ok());
+            let limited = tokio::time::timeout(self.handler_limit, self.dispatch(route, lease, body));
             limited.await.unwrap_or_else(|_| {
                 answer::error(&ApiError::too_slow(format!("no answer within {} ms", self.handler_limit.as_millis())))
             })

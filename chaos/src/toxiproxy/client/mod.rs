@@ -5,9 +5,11 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `model` | proxies and toxics as clients see them |
+//! | `lease` | faults that end in the server if nobody renews them |
 //! | `error` | what can go wrong, with the server's message |
 
 mod error;
+mod lease;
 mod model;
 
 use std::collections::BTreeMap;
@@ -18,9 +20,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::ClientError;
+pub use lease::ProxyLease;
 pub use model::{Proxy, ProxyUpdate, Toxic};
 
 use super::effects::ProxyEffects;
+use super::leases::LEASE_HEADER;
 use error::refusal;
 use model::{PopulateAnswer, ToxicUpdate, VersionAnswer};
 
@@ -34,6 +38,8 @@ pub struct ToxiproxyClient {
     base: String,
     http: reqwest::Client,
     limit: Duration,
+    /// What is done belongs to this lease.
+    lease: Option<String>,
 }
 
 impl ToxiproxyClient {
@@ -47,7 +53,7 @@ impl ToxiproxyClient {
             .build();
         let http = built.expect("a client without TLS has nothing that can fail to load");
         let base = base_url.into().trim_end_matches('/').to_owned();
-        Self { base, http, limit: REQUEST_LIMIT }
+        Self { base, http, limit: REQUEST_LIMIT, lease: None }
     }
 
     /// The same client with another limit per request.
@@ -237,6 +243,9 @@ impl ToxiproxyClient {
         let mut request = self.http.request(method.clone(), format!("{}{path}", self.base)).timeout(self.limit);
         // Sent without a body as well: Toxiproxy's own client does so (P63).
         request = request.header("content-type", "application/json");
+        if let Some(lease) = &self.lease {
+            request = request.header(LEASE_HEADER, lease);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }

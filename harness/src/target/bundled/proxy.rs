@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
+use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_chaos::process::ProcessId;
 use stormproof_chaos::toxiproxy::real::{self, NotReady};
 use stormproof_chaos::toxiproxy::{Proxy as ProxySpec, ServerConfig, ToxiproxyClient, ToxiproxyServer};
@@ -73,7 +74,7 @@ impl Proxy {
         };
         let client = ToxiproxyClient::new(&api);
         let created = client.create(&ProxySpec::new(STORE_PROXY, "127.0.0.1:0", upstream)).await?;
-        Ok(StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen })
+        Ok(StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen, lease_ttl: DEFAULT_TTL })
     }
 
     /// Its process, if it is one of its own.

@@ -1,0 +1,98 @@
+//! A lease as its holder sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{ClientError, ToxiproxyClient, escaped};
+
+/// A lease on a proxy server, renewed each third of its time to live until it is dropped.
+#[derive(Debug)]
+pub struct ProxyLease {
+    client: ToxiproxyClient,
+    id: String,
+    lost: Arc<AtomicBool>,
+    renewal: JoinHandle<()>,
+}
+
+#[derive(Serialize)]
+struct LeaseBody<'a> {
+    id: &'a str,
+    ttl_ms: u64,
+}
+
+impl ProxyLease {
+    /// Takes a lease at the server that `client` talks to. None if that is a real Toxiproxy, which knows no leases.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]
+    pub async fn take(client: &ToxiproxyClient, ttl: Duration) -> Result<Option<Self>, ClientError> {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let id = format!("stormproof-{}-{:x}", std::process::id(), since_epoch.as_nanos());
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let body = LeaseBody { id: &id, ttl_ms };
+        match client.send(Method::POST, "/leases", Some(&body), StatusCode::CREATED).await {
+            Err(error) if error.is_not_found() => return Ok(None),
+            other => other?,
+        };
+        let lost = Arc::new(AtomicBool::new(false));
+        let renewal = tokio::spawn(renew(client.clone(), id.clone(), ttl, Arc::clone(&lost)));
+        Ok(Some(Self { client: ToxiproxyClient { lease: Some(id.clone()), ..client.clone() }, id, lost, renewal }))
+    }
+
+    /// A client whose toxics and disabled proxies belong to this lease.
+    #[must_use]
+    pub fn client(&self) -> &ToxiproxyClient {
+        &self.client
+    }
+
+    /// True once the server has said that it was not renewed in time: what it held is undone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
+    }
+
+    /// Ends it and undoes what it still holds. One that has ended already is fine.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]
+    pub async fn end(self) -> Result<(), ClientError> {
+        match self.client.send(Method::DELETE, &path(&self.id), None::<&()>, StatusCode::NO_CONTENT).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for ProxyLease {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+async fn renew(client: ToxiproxyClient, id: String, ttl: Duration, lost: Arc<AtomicBool>) {
+    let mut beats = interval(ttl / 3);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    loop {
+        beats.tick().await;
+        let body = LeaseBody { id: &id, ttl_ms };
+        match client.send(Method::PATCH, &path(&id), Some(&body), StatusCode::OK).await {
+            Err(error) if error.is_not_found() => return lost.store(true, Relaxed),
+            // No answer is no reason to give up: the server ends the lease if it has to.
+            Err(error) => tracing::debug!(%error, "a lease was not renewed"),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn path(id: &str) -> String {
+    format!("/leases/{}", escaped(id))
+}
