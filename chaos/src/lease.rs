@@ -1,6 +1,11 @@
 //! How a fault is held: journalled before it is done, renewed while its holder lives, healed and verified before it is
 //! forgotten.
 
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -95,9 +100,9 @@ impl Lease {
     /// lease ended meanwhile.
     pub async fn inject(mut fault: Box<dyn Fault>, journal: &Journal) -> Result<Self, LeaseError> {
         let entry = journal.record_open(&fault.describe().to_string(), fault.undo())?;
-        if let Err(source) = fault.inject().await {
+        if let Err(source) = caught(fault.inject()).await {
             let failed = LeaseError::Fault { step: "inject", fault: fault.describe(), source };
-            if fault.heal().await.is_ok() {
+            if caught(fault.heal()).await.is_ok() {
                 journal.record_closed(entry)?;
             }
             return Err(failed);
@@ -127,7 +132,7 @@ impl Lease {
             return Err(LeaseError::Lost { fault: self.describe() });
         }
         if !self.last.bites {
-            let effect = self.fault.effect().await;
+            let effect = caught(self.fault.effect()).await;
             self.last = effect.map_err(|source| self.failed("observe", source))?;
         }
         Ok(&self.last)
@@ -147,14 +152,14 @@ impl Lease {
     pub async fn heal(mut self, deadline: Duration) -> Result<Effect, LeaseError> {
         let last = self.effect().await.cloned().unwrap_or_default();
         let lost = self.is_lost();
-        let healed = timeout(deadline, self.fault.heal()).await;
+        let healed = timeout(deadline, caught(self.fault.heal())).await;
         match healed {
             Ok(Ok(())) => {}
             Ok(Err(source)) => return Err(self.failed("heal", source)),
             Err(_) => return Err(LeaseError::NotHealed { fault: self.describe(), waited: deadline }),
         }
         let end = Instant::now() + deadline;
-        while !self.fault.is_healed().await.map_err(|source| self.failed("probe", source))? {
+        while !caught(self.fault.is_healed()).await.map_err(|source| self.failed("probe", source))? {
             if Instant::now() >= end {
                 return Err(LeaseError::NotHealed { fault: self.describe(), waited: deadline });
             }
@@ -169,173 +174,20 @@ impl Lease {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::path::Path;
-    use std::sync::{Arc, Mutex};
-
-    use async_trait::async_trait;
-
-    use super::*;
-    use crate::journal::{Undo, open_entries, unix_ms};
-
-    /// A fault made of switches, which writes down what was asked of it.
-    #[derive(Clone, Default)]
-    struct Scripted {
-        calls: Arc<Mutex<Vec<&'static str>>>,
-        inject_fails: bool,
-        never_heals: bool,
-        /// Answers of `effect`, one a call; the last one stays.
-        bites: Vec<bool>,
-    }
-
-    impl Scripted {
-        fn called(&self, what: &'static str) -> usize {
-            let mut calls = self.calls.lock().expect("no panic");
-            calls.push(what);
-            calls.iter().filter(|call| **call == what).count()
-        }
-
-        fn calls(&self) -> Vec<&'static str> {
-            self.calls.lock().expect("no panic").clone()
-        }
-    }
-
-    #[async_trait]
-    impl Fault for Scripted {
-        fn describe(&self) -> Description {
-            Description { kind: "scripted", target: "nothing".to_owned() }
-        }
-
-        fn undo(&self) -> Vec<Undo> {
-            vec![Undo::RemoveFile { path: "nothing".into() }]
-        }
-
-        async fn inject(&mut self) -> Result<(), FaultError> {
-            self.called("inject");
-            if self.inject_fails {
-                Err(FaultError::Nothing { what: "it".to_owned(), hint: "try again" })
-            } else {
-                Ok(())
-            }
-        }
-
-        async fn effect(&mut self) -> Result<Effect, FaultError> {
-            let asked = self.called("effect");
-            let bites = self.bites.get(asked - 1).or(self.bites.last()).copied().unwrap_or(false);
-            Ok(Effect { bites, counts: BTreeMap::new() })
-        }
-
-        async fn heal(&mut self) -> Result<(), FaultError> {
-            self.called("heal");
-            Ok(())
-        }
-
-        async fn is_healed(&mut self) -> Result<bool, FaultError> {
-            Ok(self.called("is_healed") > 1 && !self.never_heals)
-        }
-    }
-
-    fn open(path: &Path) -> usize {
-        open_entries(path).expect("readable").len()
-    }
-
-    #[tokio::test]
-    async fn a_fault_is_open_in_the_journal_from_before_it_is_done_until_it_is_healed() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open");
-        let fault = Scripted { bites: vec![false, true, false], ..Scripted::default() };
-        let mut lease = Lease::inject(Box::new(fault.clone()), &journal).await.expect("injected");
-        assert_eq!(open(&path), 1);
-        assert!(!lease.effect().await.expect("known").bites);
-        assert!(lease.effect().await.expect("known").bites);
-        assert!(lease.effect().await.expect("known").bites, "once it has bitten it has bitten");
-        let effect = lease.heal(Duration::from_secs(20)).await.expect("healed");
-        assert!(effect.bites);
-        assert_eq!(open(&path), 0);
-        // The first probe still saw it, so it was asked again.
-        assert_eq!(fault.calls(), ["inject", "effect", "effect", "heal", "is_healed", "is_healed"]);
-    }
-
-    #[tokio::test]
-    async fn what_a_failed_injection_left_is_healed_at_once() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open");
-        let fault = Scripted { inject_fails: true, ..Scripted::default() };
-        let Err(error) = Lease::inject(Box::new(fault.clone()), &journal).await else {
-            panic!("the injection failed");
-        };
-        assert!(error.to_string().contains("could not inject scripted on nothing"), "{error}");
-        assert_eq!(fault.calls(), ["inject", "heal"]);
-        assert_eq!(open(&path), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_heal_that_no_probe_confirms_stays_open() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open");
-        let fault = Scripted { never_heals: true, ..Scripted::default() };
-        let lease = Lease::inject(Box::new(fault), &journal).await.expect("injected");
-        let healed = lease.heal(Duration::from_secs(2)).await;
-        assert!(matches!(healed, Err(LeaseError::NotHealed { .. })), "{healed:?}");
-        assert_eq!(open(&path), 1);
-    }
-
-    #[tokio::test]
-    async fn a_lease_that_ended_is_healed_all_the_same_and_is_no_success() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open").with_ttl(Duration::from_millis(100));
-        let fault = Scripted::default();
-        let mut lease = Lease::inject(Box::new(fault.clone()), &journal).await.expect("injected");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !lease.is_lost() {
-            assert!(Instant::now() < deadline, "it never ends");
-            tokio::task::yield_now().await;
-        }
-        assert!(matches!(lease.effect().await, Err(LeaseError::Lost { .. })));
-        let healed = lease.heal(Duration::from_secs(20)).await;
-        assert!(matches!(healed, Err(LeaseError::Lost { .. })), "{healed:?}");
-        assert!(fault.calls().contains(&"heal"));
-        assert_eq!(open(&path), 0);
-    }
-
-    #[tokio::test]
-    async fn a_fault_that_was_done_after_its_lease_had_ended_is_healed_at_once() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open").with_ttl(Duration::ZERO);
-        let fault = Scripted::default();
-        let Err(error) = Lease::inject(Box::new(fault.clone()), &journal).await else {
-            panic!("the lease had ended");
-        };
-        assert!(matches!(error, LeaseError::Lost { .. }), "{error}");
-        assert_eq!(fault.calls()[..2], ["inject", "heal"]);
-        assert_eq!(open(&path), 0);
-    }
-
-    #[tokio::test]
-    async fn a_lease_lasts_while_it_is_renewed_and_ends_when_that_ends() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("journal");
-        let journal = Journal::open(&path).expect("open").with_ttl(Duration::from_secs(2));
-        let renewal = Renewal::start(journal.clone());
-        let lease = Lease::inject(Box::new(Scripted::default()), &journal).await.expect("injected");
-        let first_end = open_entries(&path).expect("readable")[0].until_unix_ms;
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while unix_ms() <= first_end {
-            assert!(Instant::now() < deadline, "the clock stands still");
-            sleep(ASK_AGAIN).await;
-        }
-        assert!(!lease.is_lost(), "it was renewed");
-        drop(renewal);
-        while !lease.is_lost() {
-            assert!(Instant::now() < deadline, "it is held for ever");
-            sleep(ASK_AGAIN).await;
-        }
-    }
+/// A fault's code is anybody's; a panic in it must not keep the other faults from being healed.
+async fn caught<T>(step: impl Future<Output = Result<T, FaultError>>) -> Result<T, FaultError> {
+    let mut step = pin!(step);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| step.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(FaultError::Panicked { message: message_of(&*panic) })))
+    })
+    .await
 }
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,12 @@ pub enum FaultError {
         /// Why not.
         source: io::Error,
     },
+    /// Its code panicked.
+    #[error("its code panicked: {message}")]
+    Panicked {
+        /// What the panic said.
+        message: String,
+    },
     /// The proxy ended the fault by itself.
     #[error("the proxy was not asked in time to keep {fault}, so it has ended by itself")]
     LeaseLost {
