@@ -27,6 +27,10 @@ const LOOK_FOR_EXPIRED: Duration = Duration::from_millis(200);
 /// How long killed processes may take to disappear.
 const KILL_DEADLINE: Duration = Duration::from_secs(5);
 
+/// For how long an undo that failed is tried again, all that is open together. A proxy that dies with its runner may
+/// still accept a connection, and then reset it.
+const UNDO_DEADLINE: Duration = Duration::from_secs(2);
+
 /// How long the removal of one work folder may take.
 const REMOVE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -146,8 +150,15 @@ fn undo_open(journal: &Path, sweep: &mut Sweep) -> Result<(), GuardianError> {
     }
     let runtime = runtime().map_err(GuardianError::Runtime)?;
     let journal = Journal::open(journal)?;
+    let deadline = Instant::now() + UNDO_DEADLINE;
     for entry in entries.iter().rev() {
-        match runtime.block_on(undo_entry(entry)) {
+        let result = loop {
+            match runtime.block_on(undo_entry(entry)) {
+                Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+                result => break result,
+            }
+        };
+        match result {
             Ok(()) => {
                 // A kill that was open is closed, but there was nothing to undo.
                 if !entry.undo.is_empty() {
@@ -219,6 +230,28 @@ mod tests {
     use super::*;
     use crate::journal::Undo;
     use crate::process::RUN_TAG_VARIABLE;
+
+    #[test]
+    fn a_proxy_that_dies_while_it_is_asked_has_nothing_left_to_undo() {
+        let folder = tempfile::tempdir().expect("folder");
+        let config = GuardianConfig {
+            tag: format!("guardian-test-proxy-{}", std::process::id()),
+            journal: folder.path().join("journal"),
+            work_dirs: vec![],
+            index: Some(folder.path().join("index.json")),
+        };
+        std::fs::write(folder.path().join("index.json"), b"{}").expect("written");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let api = format!("http://{}", listener.local_addr().expect("known"));
+        let undo = Undo::RemoveToxic { api, proxy: "store".to_owned(), toxic: "blackhole".to_owned() };
+        Journal::open(&config.journal).expect("open").record_open("blackhole", vec![undo]).expect("record");
+        // One connection is accepted and cut; then nobody listens.
+        let proxy = std::thread::spawn(move || drop(listener.accept().expect("asked")));
+        let sweep = sweep(&config).expect("swept");
+        proxy.join().expect("no panic");
+        assert_eq!((sweep.undone, sweep.problems), (vec!["blackhole".to_owned()], vec![]));
+        assert!(!folder.path().join("index.json").exists());
+    }
 
     #[test]
     fn a_sweep_undoes_kills_and_removes_and_a_second_one_finds_nothing() {
