@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{DEADLINE, Running, Sandbox, eventually, is_listening, listening_sockets};
+use crate::support::{DEADLINE, Found, Running, Sandbox, eventually, is_listening, listening_sockets};
 
 /// What is promised.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -77,7 +77,9 @@ fn kill(sandbox: &Sandbox, run: &mut Running, everything: bool) -> BTreeSet<Stri
     let processes = sandbox.processes();
     let sockets = processes.iter().flat_map(|found| listening_sockets(found.pid)).collect();
     if everything {
-        processes.iter().filter(|found| !found.is_guardian()).for_each(|found| found.signal(Signal::KILL));
+        // A process without a role that is not the command is one between fork and exec: it may become the guardian.
+        let is_meant = |found: &&Found| found.pid == run.pid() || (found.role.is_some() && !found.is_guardian());
+        processes.iter().filter(is_meant).for_each(|found| found.signal(Signal::KILL));
     } else if !run.has_ended() {
         run.signal(Signal::KILL);
     }

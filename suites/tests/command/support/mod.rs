@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-pub(crate) use self::processes::{is_listening, listening_sockets};
+pub(crate) use self::processes::{Found, is_listening, listening_sockets};
 pub(crate) use self::running::{Finished, Running};
 
 /// How long a fact may take to become true. Only ever waited for in full by a test that fails.
