@@ -89,11 +89,14 @@ impl Impact {
     /// Who reads what was lost just now. Whoever has begun may have read all of it, which nothing tells.
     fn find_readers(&mut self, picture: &Picture) {
         let topology = &picture.topology;
+        // All partitions of a group have the same readers: looking at them once keeps an all-to-all edge linear.
+        let mut seen = BTreeSet::new();
         for partition in &self.lost {
             let (producer, _) = topology.partition_location(*partition);
             // An unfinished producer fails by itself if its executor is gone; its readers are in its restart set.
             let is_finished = picture.state(producer) == ExecutionState::Finished;
-            for reader in topology.consumer_groups(*partition).flat_map(|group| topology.group_consumers(group)) {
+            let groups = topology.consumer_groups(*partition).filter(|group| seen.insert((*group, is_finished)));
+            for reader in groups.flat_map(|group| topology.group_consumers(group)) {
                 if picture.state(reader) == ExecutionState::Created {
                     if is_finished {
                         self.will_miss_input.insert(reader);
