@@ -18,13 +18,18 @@ pub(crate) use self::running::{Finished, Running};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until `fact` gives something.
-pub(crate) fn eventually<T>(what: &str, limit: Duration, mut fact: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, limit: Duration, fact: impl FnMut() -> Option<T>) -> T {
+    within(limit, fact).unwrap_or_else(|| panic!("after {limit:?} it is still not true that {what}"))
+}
+
+/// What `fact` gives as soon as it gives something, or nothing when `limit` has passed.
+fn within<T>(limit: Duration, mut fact: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
-        if let Some(value) = fact() {
+        let value = fact();
+        if value.is_some() || began.elapsed() >= limit {
             return value;
         }
-        assert!(began.elapsed() < limit, "after {limit:?} it is still not true that {what}");
         std::thread::sleep(Duration::from_micros(500));
     }
 }
@@ -121,11 +126,9 @@ impl Sandbox {
     /// Waits until nothing is left.
     pub(crate) fn wait_until_nothing_left(&self, limit: Duration) {
         eventually("no process is left", limit, || self.processes().is_empty().then_some(()));
-        let end = Instant::now() + limit;
-        while !self.leftovers().is_empty() && Instant::now() < end {
-            std::thread::sleep(Duration::from_micros(500));
-        }
-        assert_eq!(self.leftovers(), Vec::<String>::new(), "still there after {limit:?}");
+        // Not `eventually`, which could not say what is left.
+        let gone = within(limit, || self.leftovers().is_empty().then_some(()));
+        assert!(gone.is_some(), "after {limit:?} there still is {:?}", self.leftovers());
     }
 }
 
