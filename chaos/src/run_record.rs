@@ -1,8 +1,8 @@
 //! Who runs, and what it may leave: enough for somebody else to tidy up after it.
 //!
 //! A run writes its record into its own folder before it starts anything. Its guardian writes it into a folder of all
-//! runs of this user when it starts, and takes it out of there once nothing is left; what is still there belongs to a run that lives, or to
-//! one that died together with its guardian, see [`heal`](crate::heal).
+//! runs of this user when it starts, and takes it out of there once nothing is left; what is still there belongs to a
+//! run that lives, or to one that died together with its guardian, see [`heal`](crate::heal).
 
 use std::io;
 use std::path::{Path, PathBuf};

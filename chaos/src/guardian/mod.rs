@@ -2,8 +2,9 @@
 //!
 //! It is started before anything else of a run, in a process group of its own, and waits for the end of its standard
 //! input: a pipe whose other end only the runner holds. Meanwhile it undoes each fault whose lease has ended: a runner
-//! that hangs does not renew it. However the runner ends (return, panic, SIGKILL), the pipe ends with it. Then the guardian undoes what the journal has open (newest first), kills every process that carries
-//! the run's tag, removes the run's work folder, and ends. Doing it all a second time is harmless.
+//! that hangs does not renew it. However the runner ends (return, panic, SIGKILL), the pipe ends with it. Then the
+//! guardian undoes what the journal has open (newest first), kills every process that carries the run's tag, removes the
+//! run's work folders, and ends. Doing it all a second time is harmless.
 
 mod expiry;
 mod undo;
@@ -231,14 +232,18 @@ mod tests {
     use crate::journal::Undo;
     use crate::process::RUN_TAG_VARIABLE;
 
+    /// A run that has left nothing yet; its journal lies in `folder`.
+    fn config(test: &str, folder: &Path) -> GuardianConfig {
+        let tag = format!("{test}-{}", std::process::id());
+        GuardianConfig { tag, journal: folder.join("journal"), work_dirs: vec![], index: None }
+    }
+
     #[test]
     fn a_proxy_that_dies_while_it_is_asked_has_nothing_left_to_undo() {
         let folder = tempfile::tempdir().expect("folder");
         let config = GuardianConfig {
-            tag: format!("guardian-test-proxy-{}", std::process::id()),
-            journal: folder.path().join("journal"),
-            work_dirs: vec![],
             index: Some(folder.path().join("index.json")),
+            ..config("guardian-test-proxy", folder.path())
         };
         std::fs::write(folder.path().join("index.json"), b"{}").expect("written");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
@@ -260,12 +265,7 @@ mod tests {
         std::fs::create_dir_all(work_dir.join("executor-1/partitions")).expect("made");
         let fault_file = folder.path().join("fail-count-0");
         std::fs::write(&fault_file, b"").expect("written");
-        let config = GuardianConfig {
-            tag: format!("guardian-test-{}", std::process::id()),
-            journal: folder.path().join("journal"),
-            work_dirs: vec![work_dir.clone()],
-            index: None,
-        };
+        let config = GuardianConfig { work_dirs: vec![work_dir.clone()], ..config("guardian-test", folder.path()) };
         let journal = Journal::open(&config.journal).expect("open");
         let healed = journal.record_open("healed", vec![Undo::RemoveFile { path: "/nonexistent".into() }]);
         journal.record_closed(healed.expect("record")).expect("record");
@@ -312,12 +312,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let work_dir = folder.path().join("work");
         std::fs::create_dir(&work_dir).expect("made");
-        let config = GuardianConfig {
-            tag: format!("guardian-pipe-test-{}", std::process::id()),
-            journal: folder.path().join("journal"),
-            work_dirs: vec![work_dir.clone()],
-            index: None,
-        };
+        let config =
+            GuardianConfig { work_dirs: vec![work_dir.clone()], ..config("guardian-pipe-test", folder.path()) };
         let swept = watch_and_sweep(&b"anything"[..], &config, |_| ()).expect("swept");
         assert_eq!(swept.removed, [work_dir]);
     }
@@ -325,12 +321,7 @@ mod tests {
     #[test]
     fn what_is_not_renewed_is_undone_although_the_runner_lives() {
         let folder = tempfile::tempdir().expect("folder");
-        let config = GuardianConfig {
-            tag: format!("guardian-lease-test-{}", std::process::id()),
-            journal: folder.path().join("journal"),
-            work_dirs: vec![],
-            index: None,
-        };
+        let config = config("guardian-lease-test", folder.path());
         let (held, lost) = (folder.path().join("hold-a-0"), folder.path().join("hold-b-0"));
         for file in [&held, &lost] {
             std::fs::write(file, b"").expect("written");
@@ -368,12 +359,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let work_dir = folder.path().join("work");
         std::fs::create_dir(&work_dir).expect("made");
-        let config = GuardianConfig {
-            tag: format!("guardian-folder-test-{}", std::process::id()),
-            journal: folder.path().join("journal"),
-            work_dirs: vec![work_dir.clone()],
-            index: None,
-        };
+        let config =
+            GuardianConfig { work_dirs: vec![work_dir.clone()], ..config("guardian-folder-test", folder.path()) };
         let filled = work_dir.clone();
         let (began, begins) = mpsc::channel();
         // Ends when its folder is gone, or after a while: then the sweep must still be trying.

@@ -93,18 +93,22 @@ fn subpartitions_follow_the_consumers() {
     assert_eq!(["b1", "b4", "b5", "b7"].map(read), expected.map(Vec::from));
 }
 
+/// What all consumers of a partition read of it, in order.
+fn all_subpartitions_read(topology: &Topology, partition: PartitionIndex) -> Vec<u32> {
+    let consumers = |group| topology.group_consumers(group).map(move |consumer| (group, consumer));
+    let all = topology.consumer_groups(partition).flat_map(consumers);
+    let mut read: Vec<u32> = all.flat_map(|(group, consumer)| topology.subpartitions_read(group, consumer)).collect();
+    read.sort_unstable();
+    read
+}
+
 #[test]
 fn each_consumer_of_a_partition_reads_a_subpartition_of_its_own() {
     for (producers, consumers) in [(1, 1), (3, 2), (2, 3), (5, 5), (2, 7), (7, 2)] {
         for edge in ["a-b:B", "a=b:B"] {
             let topology = topology(&format!("a*{producers} b*{consumers}"), edge);
             for partition in (0..producers).map(PartitionIndex) {
-                let mut read: Vec<u32> = topology
-                    .consumer_groups(partition)
-                    .flat_map(|group| topology.group_consumers(group).map(move |consumer| (group, consumer)))
-                    .flat_map(|(group, consumer)| topology.subpartitions_read(group, consumer))
-                    .collect();
-                read.sort_unstable();
+                let read = all_subpartitions_read(&topology, partition);
                 assert_eq!(read, (0..topology.subpartitions(partition)).collect::<Vec<_>>(), "{edge}");
             }
         }
@@ -322,12 +326,7 @@ fn each_subpartition_of_a_dynamic_graph_is_read_once_over_each_edge() {
             let mut topology = dynamic_topology(&format!("a*{producers} b*?{max}"), edge);
             grow(&mut topology, &format!("b*{decided}")).unwrap();
             for partition in (0..producers).map(PartitionIndex) {
-                let mut read: Vec<u32> = topology
-                    .consumer_groups(partition)
-                    .flat_map(|group| topology.group_consumers(group).map(move |consumer| (group, consumer)))
-                    .flat_map(|(group, consumer)| topology.subpartitions_read(group, consumer))
-                    .collect();
-                read.sort_unstable();
+                let read = all_subpartitions_read(&topology, partition);
                 assert_eq!(read, (0..topology.subpartitions(partition)).collect::<Vec<_>>(), "{edge} {decided}/{max}");
             }
         }
