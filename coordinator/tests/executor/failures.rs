@@ -143,7 +143,8 @@ async fn a_fault_file_fails_the_producer_and_cancels_its_consumer() {
 async fn a_killed_producer_is_a_broken_transport_that_names_nobody() {
     let stage = Arc::new(Stage::default());
     let (mut cluster, tasks) = running(2, 0, &stage).await;
-    until("records to flow", || stage.emitted.load(Ordering::SeqCst) > 100).await;
+    // Before its connection stands, a consumer names the partition that it cannot reach.
+    until("a record of the producer to arrive", || stage.arrived.lock().unwrap().contains("1")).await;
     cluster.executors.remove(1).kill().await;
     let failure = failure_of(&cluster, tasks[2]).await;
     assert_eq!(failure.kind, FailureKind::RemoteTransport, "{}", failure.error);

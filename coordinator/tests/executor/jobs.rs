@@ -1,6 +1,6 @@
 //! User code of the tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Source for Words {
 /// Counts words in keyed state.
 #[derive(Default)]
 pub(crate) struct Count {
-    seen: std::collections::BTreeSet<Vec<u8>>,
+    seen: BTreeSet<Vec<u8>>,
 }
 
 impl Operator for Count {
@@ -76,6 +76,8 @@ pub(crate) struct Stage {
     pub(crate) idle: AtomicBool,
     /// Records that all sources together have emitted.
     pub(crate) emitted: AtomicU64,
+    /// Sources of which an operator has taken a record.
+    pub(crate) arrived: Mutex<BTreeSet<String>>,
     /// The next call of an operator fails this way.
     pub(crate) panic: AtomicBool,
     /// Operators put keyed state of this size, bytes.
@@ -182,6 +184,9 @@ impl Operator for Sequence {
             return Err(TaskError::new(format!("source {key}: {value} came where {count} was due")));
         }
         *count += 1;
+        if *count == 1 {
+            self.stage.arrived.lock().unwrap().insert(key);
+        }
         out.emit(record)
     }
 
