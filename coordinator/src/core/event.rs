@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
 use super::status::JobStatus;
-use crate::graph::{AttemptId, ExecutorId, ResultPartitionId, Split, TaskError, VertexId};
+use crate::graph::{AttemptId, ExecutorId, FailureReport, ResultPartitionId, Split, TaskError, VertexId};
 use crate::runtime::protocol::{TaskDeployment, TaskMetrics, TaskUpdate};
 
 /// A point in time, milliseconds since the epoch. Always handed in, never asked for.
@@ -35,6 +35,10 @@ pub struct AllocatedSlot {
 /// A timer, numbered within the job. An old number that fires changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub u64);
+
+/// A failure that was handled, numbered within the job: where its labels belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FailureId(pub u64);
 
 /// Why a checkpoint could not be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,6 +240,9 @@ pub enum JobCommand {
         /// The split, or none when all are given out.
         split: Option<Split>,
     },
+    /// Ask the failure enrichers about a failure, off the serial thread. Nothing comes back: labels are put on the
+    /// published [`ExceptionEntry`](super::snapshot::ExceptionEntry), since they decide nothing.
+    LabelFailure(FailureId, Box<FailureReport>),
     /// The job's status changed (for the timeline and for waiting clients).
     StatusChanged(JobStatus),
     /// The job is globally terminal: record the result, then delete pointers, checkpoints (as retention says) and

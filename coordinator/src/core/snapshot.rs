@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::event::Millis;
+use super::event::{FailureId, Millis};
 use super::status::{ExecutionState, JobStatus};
-use crate::graph::{ExecutorId, JobId, JobKind, ResultPartitionType, ShipStrategy, VertexId};
+use crate::graph::{ExecutorId, FailureLabels, JobId, JobKind, ResultPartitionType, ShipStrategy, VertexId};
 use crate::runtime::protocol::TaskMetrics;
 
 /// A job as it stood after one event.
@@ -106,8 +106,21 @@ pub struct ExceptionEntry {
     pub endpoint: Option<String>,
     /// The executor it ran on.
     pub executor: Option<ExecutorId>,
+    /// Its number, if it was handled as a failure of its own.
+    pub id: Option<FailureId>,
+    /// What failure enrichers say of it; filled in when the snapshot is published.
+    pub labels: FailureLabels,
     /// Failures that were handled as part of this one.
     pub concurrent: Vec<ExceptionEntry>,
+}
+
+impl ExceptionEntry {
+    /// True if both tell of one failure of one attempt.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let key = |entry: &Self| (entry.timestamp_ms, entry.task_name.clone(), entry.stacktrace.clone());
+        key(self) == key(other)
+    }
 }
 
 /// Checkpoint counters and history.

@@ -5,12 +5,14 @@
 //! graph again from the name and the parameters: no code is ever shipped.
 
 mod co_location;
+pub mod enricher;
 pub mod ids;
 pub mod job;
 pub mod partition;
 pub mod registry;
 pub mod user;
 
+pub use enricher::{FailureEnricher, FailureLabels, FailureReport, FailureScope, LabelTaken};
 pub use ids::{AttemptId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
 pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, MakeCode, Vertex, VertexCode, VertexHandle};
 pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};

@@ -1,4 +1,4 @@
-//! Jobs by name, and their parameters.
+//! Jobs by name and their parameters, and what else of the user's code a coordinator calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::enricher::{FailureEnricher, LabelTaken, RegisteredEnricher};
 use super::job::{JobGraph, JobGraphError};
 
 /// A job's parameters: `-p key=value` of `stormproof submit`.
@@ -73,10 +74,11 @@ impl Params {
 /// Builds a job's graph. Must give the same graph for the same parameters in every process.
 pub type JobFactory = Arc<dyn Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync>;
 
-/// The jobs that this binary knows, by name.
+/// The jobs that this binary knows, by name, and its failure enrichers.
 #[derive(Clone, Default)]
 pub struct JobRegistry {
     jobs: BTreeMap<String, JobFactory>,
+    enrichers: Vec<RegisteredEnricher>,
 }
 
 impl JobRegistry {
@@ -86,6 +88,20 @@ impl JobRegistry {
         F: Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync + 'static,
     {
         self.jobs.insert(name.into(), Arc::new(factory));
+    }
+
+    /// Adds a failure enricher. It is asked about the failures of all jobs: being registered is what
+    /// `jobmanager.failure-enrichers` is in Flink.
+    ///
+    /// # Errors
+    /// When another enricher has declared one of its keys; then it is not added.
+    pub fn enrich_failures(&mut self, enricher: impl FailureEnricher + 'static) -> Result<(), LabelTaken> {
+        self.enrichers.push(RegisteredEnricher::new(Arc::new(enricher), &self.enrichers)?);
+        Ok(())
+    }
+
+    pub(crate) fn enrichers(&self) -> &[RegisteredEnricher] {
+        &self.enrichers
     }
 
     /// Names of all jobs, in order.

@@ -23,7 +23,7 @@ use crate::config::{Settings, options};
 use crate::core::event::Millis;
 use crate::core::snapshot::{CheckpointStats, JobSnapshot, SubtaskSnapshot, VertexSnapshot};
 use crate::core::status::JobStatus;
-use crate::graph::{JobId, VertexId};
+use crate::graph::{FailureLabels, JobId, VertexId};
 
 /// Flink's default of `maxExceptions`.
 const MAX_EXCEPTIONS: usize = 20;
@@ -168,13 +168,26 @@ fn metrics(job: &JobSnapshot, arguments: &BTreeMap<String, String>) -> Value {
     checkpoints::metrics(&checkpoints::job_metrics(job, now()), arguments.get("get").map(String::as_str))
 }
 
+/// `key:value`, several of them with commas between.
+fn labels_of(text: &str) -> Option<FailureLabels> {
+    let label = |label: &str| {
+        let (key, value) = label.split_once(':')?;
+        (!key.is_empty() && !value.is_empty()).then(|| (key.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(label).collect()
+}
+
 async fn exceptions(State(cluster): Shared, path: Segments<String>, Query(arguments): Arguments) -> Answer {
     let job = find_job(&*cluster, &segments(path)?)?;
     let max = match arguments.get("maxExceptions") {
         None => MAX_EXCEPTIONS,
         Some(text) => text.parse().map_err(|_| ApiError::parameter("query", "maxExceptions", text))?,
     };
-    Ok(Json(job::exceptions(&job, max)))
+    let labels = match arguments.get("failureLabelFilter") {
+        None => FailureLabels::new(),
+        Some(text) => labels_of(text).ok_or_else(|| ApiError::parameter("query", "failureLabelFilter", text))?,
+    };
+    Ok(Json(job::exceptions(&job, max, &labels)))
 }
 
 /// What is known of the checkpoints of a job that takes some. While INITIALIZING there is nothing to know yet, which

@@ -129,6 +129,29 @@ async fn exceptions_are_cut_as_asked() {
     assert_eq!(one["exceptionHistory"]["truncated"], true);
 }
 
+// P119
+#[tokio::test]
+async fn exceptions_are_chosen_by_their_labels() {
+    let running = Running::start().await;
+    let (_, all) = running.get("/jobs/JOB/exceptions").await;
+    let labels = &all["exceptionHistory"]["entries"][0]["failureLabels"];
+    assert_eq!(labels, &json!({ "type": "user", "team": "maps" }));
+    for (filter, entries, truncated) in [
+        ("failureLabelFilter=type:system", vec![json!({ "type": "system" })], false),
+        ("failureLabelFilter=type:user,team:maps", vec![labels.clone()], false),
+        ("failureLabelFilter=type:user,team:streets", vec![], false),
+        // What is filtered out is not what was cut off.
+        ("maxExceptions=1&failureLabelFilter=type:system", vec![json!({ "type": "system" })], false),
+        ("maxExceptions=0&failureLabelFilter=type:system", vec![], true),
+    ] {
+        let (_, chosen) = running.get(&format!("/jobs/JOB/exceptions?{filter}")).await;
+        let chosen = &chosen["exceptionHistory"];
+        let found: Vec<_> =
+            chosen["entries"].as_array().unwrap().iter().map(|it| it["failureLabels"].clone()).collect();
+        assert_eq!((found, chosen["truncated"].as_bool()), (entries, Some(truncated)), "{filter}");
+    }
+}
+
 #[tokio::test]
 async fn errors_have_flinks_status() {
     let running = Running::start().await;
@@ -144,6 +167,8 @@ async fn errors_have_flinks_status() {
         ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/7".into(), 404, "attempt 7".into()),
         ("/jobs/JOB/checkpoints/details/1".into(), 404, "checkpoint 1".into()),
         ("/jobs/JOB/exceptions?maxExceptions=some".into(), 400, "maxExceptions".into()),
+        ("/jobs/JOB/exceptions?failureLabelFilter=user".into(), 400, "failureLabelFilter".into()),
+        ("/jobs/JOB/exceptions?failureLabelFilter=type:".into(), 400, "failureLabelFilter".into()),
         ("/jobs/00000000000000000000000000000003/checkpoints".into(), 404, "Checkpointing is not enabled".into()),
         ("/taskmanagers/nobody".into(), 404, "nobody".into()),
         ("/no/such/path".into(), 404, "Unable to load requested file".into()),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatcher::Dispatcher;
 use super::error::{CoordinatorError, chain};
 use super::executors::{ResourceManager, listener};
 use super::fatal::Fatal;
-use super::services::Services;
+use super::services::{ENRICHER_THREADS, Services};
 use crate::config::{ClusterSettings, CoordinatorConfig, Ready, Settings};
 use crate::graph::JobRegistry;
 use crate::leadership::{Candidate, LeaderElection, LeaderInfo, Leadership};
@@ -88,7 +89,9 @@ impl Coordinator {
             let leadership = election.campaign().await.map_err(CoordinatorError::Election)?;
             let ha = leadership.store();
             let storage = blobs.map(|blobs| CheckpointStorage::new(blobs, Arc::clone(&ha)));
-            let services = Services { manager, ha, storage, registry, settings, fatal: fatal.clone() };
+            let enricher_threads = Arc::new(Semaphore::new(ENRICHER_THREADS));
+            let services =
+                Services { manager, ha, storage, registry, enricher_threads, settings, fatal: fatal.clone() };
             start(&leadership, Arc::new(services), &dispatcher, ready).await?;
             Ok::<_, CoordinatorError>(leadership)
         };

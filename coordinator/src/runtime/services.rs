@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::executors::ResourceManager;
 use super::fatal::Fatal;
 use crate::config::Settings;
@@ -12,6 +14,9 @@ use crate::storage::CheckpointStorage;
 
 /// Longest wait for one call to the HA store.
 pub(crate) const HA_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Threads that may ask failure enrichers at once.
+pub(crate) const ENRICHER_THREADS: usize = 16;
 
 /// First and longest pause between tries of something that must be done in the end.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -27,6 +32,8 @@ pub(crate) struct Services {
     pub(crate) storage: Option<CheckpointStorage>,
     /// The jobs of this binary.
     pub(crate) registry: JobRegistry,
+    /// One permit for each thread that may ask a failure enricher.
+    pub(crate) enricher_threads: Arc<Semaphore>,
     /// Configuration of the cluster.
     pub(crate) settings: Settings,
     /// Ends the process.

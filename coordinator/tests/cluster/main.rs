@@ -5,6 +5,7 @@
 //! | `submission` | what is refused, and how |
 //! | `batch` | batch jobs on scripted executors: slots, restarts, lost executors, the end |
 //! | `initializing` | a store that hangs, is damaged or comes back while a job is recovered |
+//! | `labels` | failure enrichers that answer late or panic |
 //! | `leadership` | standby, takeover, fencing, results of earlier leaders |
 //! | `outside` | what is slow hangs, one thing at a time |
 //! | `real` | real executors, real exchanges, checkpoints in the embedded S3 server |
@@ -14,6 +15,7 @@
 mod batch;
 mod fake;
 mod initializing;
+mod labels;
 mod leadership;
 mod outside;
 mod real;

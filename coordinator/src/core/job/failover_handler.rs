@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::JobCore;
 use super::failure::Failure;
-use crate::core::event::JobCommand;
+use crate::core::event::{FailureId, JobCommand};
 use crate::core::failover::{self, FailoverStrategy, NamedPartition};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::core::topology::TaskIndex;
-use crate::graph::{ExecutorId, ResultPartitionId};
+use crate::graph::{ExecutorId, FailureScope, ResultPartitionId};
 
 impl JobCore {
     /// Handles the failures of `failed` as one: counted once, one restart set. The first is the root cause.
@@ -21,9 +21,10 @@ impl JobCore {
         let failures: Vec<Failure> =
             failed.iter().filter_map(|&task| self.task(task).current.failure.clone()).collect();
         let Some(root) = failures.iter().find(|failure| failure.non_recoverable).or(failures.first()) else { return };
-        let Some(is_new) = self.may_restart(root) else { return };
+        let id = self.label_failure(root, FailureScope::Task);
+        let Some(is_new) = self.may_restart(id, root) else { return };
         let set = self.restart_set_of(failed);
-        self.archive_task_failure(failed, &set, is_new);
+        self.archive_task_failure(id, failed, &set, is_new);
         self.restart_with_delay(&set, false);
         self.abort_pending_checkpoint();
     }
@@ -33,10 +34,11 @@ impl JobCore {
         if !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
             return;
         }
-        if self.may_restart(failure).is_none() {
+        let id = self.label_failure(failure, FailureScope::Global);
+        if self.may_restart(id, failure).is_none() {
             return;
         }
-        self.archive_global_failure(failure);
+        self.archive_global_failure(id, failure);
         let set = failover::restart_all(&self.topology);
         self.restart_with_delay(&set, true);
         self.abort_pending_checkpoint();
@@ -44,15 +46,15 @@ impl JobCore {
 
     /// Asks the restart strategy. If it refuses, or need not be asked (P059), the job fails; else the answer says
     /// whether this failure is a new one or belongs to the one before.
-    fn may_restart(&mut self, failure: &Failure) -> Option<bool> {
+    fn may_restart(&mut self, id: FailureId, failure: &Failure) -> Option<bool> {
         if failure.non_recoverable {
-            self.fail_job(&failure.fatal("The failure is not recoverable".to_owned(), self.now));
+            self.fail_job(id, &failure.fatal("The failure is not recoverable".to_owned(), self.now));
             return None;
         }
         let is_new = self.restarts.strategy.notify_failure(self.now, self.random.next());
         if !self.restarts.strategy.can_restart(self.now) {
             let message = format!("Recovery is suppressed by {}", self.restarts.strategy.describe());
-            self.fail_job(&failure.fatal(message, self.now));
+            self.fail_job(id, &failure.fatal(message, self.now));
             return None;
         }
         // P060

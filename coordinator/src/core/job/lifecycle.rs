@@ -2,7 +2,7 @@
 
 use super::JobCore;
 use super::failure::Failure;
-use crate::core::event::JobCommand;
+use crate::core::event::{FailureId, JobCommand};
 use crate::core::status::{ExecutionState, JobStatus};
 
 impl JobCore {
@@ -27,9 +27,9 @@ impl JobCore {
         self.consider_all_regions();
     }
 
-    /// The job will be FAILED once everything is cancelled.
-    pub(super) fn fail_job(&mut self, failure: &Failure) {
-        self.archive_global_failure(failure);
+    /// The job will be FAILED once everything is cancelled: failure `id` ends it, told as `failure`.
+    pub(super) fn fail_job(&mut self, id: FailureId, failure: &Failure) {
+        self.archive_global_failure(id, failure);
         self.wind_down(JobStatus::Failing);
     }
 

@@ -12,7 +12,7 @@ use crate::config::{Settings, options};
 use crate::core::event::Millis;
 use crate::core::snapshot::{ExceptionEntry, JobSnapshot};
 use crate::core::status::JobStatus;
-use crate::graph::JobKind;
+use crate::graph::{FailureLabels, JobKind};
 
 /// Flink's name of a kind of job.
 pub(in crate::rest) fn kind_name(kind: JobKind) -> &'static str {
@@ -149,12 +149,14 @@ fn restart_strategy(config: &BTreeMap<String, String>) -> String {
     }
 }
 
-/// `/jobs/:id/exceptions`, newest first, at most `max` of them.
-pub(in crate::rest) fn exceptions(job: &JobSnapshot, max: usize) -> Value {
+/// `/jobs/:id/exceptions`: those that carry all of `labels`, newest first, at most `max` of them.
+pub(in crate::rest) fn exceptions(job: &JobSnapshot, max: usize, labels: &FailureLabels) -> Value {
+    let is_wanted = |entry: &&ExceptionEntry| labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value));
+    let wanted: Vec<_> = job.exceptions.iter().filter(is_wanted).collect();
     json!({
         "exceptionHistory": {
-            "entries": job.exceptions.iter().take(max).map(exception).collect::<Vec<_>>(),
-            "truncated": job.exceptions.len() > max,
+            "entries": wanted.iter().take(max).map(|entry| exception(entry)).collect::<Vec<_>>(),
+            "truncated": wanted.len() > max,
         }
     })
 }
@@ -171,7 +173,7 @@ fn concurrent_exception(entry: &ExceptionEntry) -> Map<String, Value> {
     object.insert("exceptionName".into(), json!(entry.name));
     object.insert("stacktrace".into(), json!(entry.stacktrace));
     object.insert("timestamp".into(), json!(entry.timestamp_ms));
-    object.insert("failureLabels".into(), json!({}));
+    object.insert("failureLabels".into(), json!(entry.labels));
     let of_task = [
         ("taskName", entry.task_name.as_deref()),
         ("endpoint", entry.endpoint.as_deref()),

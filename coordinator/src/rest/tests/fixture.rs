@@ -160,7 +160,7 @@ fn checkpoint(id: u64, status: CheckpointEntryStatus) -> CheckpointEntry {
     }
 }
 
-fn exception(task: Option<&str>) -> ExceptionEntry {
+fn exception(task: Option<&str>, labels: &[(&str, &str)]) -> ExceptionEntry {
     ExceptionEntry {
         name: "TaskError".into(),
         stacktrace: "boom\nbecause".into(),
@@ -168,6 +168,8 @@ fn exception(task: Option<&str>) -> ExceptionEntry {
         task_name: task.map(ToOwned::to_owned),
         endpoint: task.map(|_| "127.0.0.1:6000".into()),
         executor: task.map(|_| ExecutorId("executor-1".into())),
+        id: None,
+        labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
         concurrent: vec![],
     }
 }
@@ -199,7 +201,10 @@ fn job() -> JobSnapshot {
             partition_type: ResultPartitionType::PipelinedBounded,
             ship: ShipStrategy::Hash,
         }],
-        exceptions: vec![exception(Some("map (1/2) - execution #0")), exception(None)],
+        exceptions: vec![
+            exception(Some("map (1/2) - execution #0"), &[("type", "user"), ("team", "maps")]),
+            exception(None, &[("type", "system")]),
+        ],
         checkpoints: Some(checkpoints),
         restarts: 3,
         config: BTreeMap::from([("restart-strategy.type".into(), "fixed-delay".into())]),

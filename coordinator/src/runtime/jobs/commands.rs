@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::define::Definition;
+use super::entry::JobEntry;
 use super::mailbox::Mailbox;
 use super::outside::{Garbage, Outside};
 use crate::core::event::{JobCommand, JobEvent};
@@ -13,6 +14,7 @@ use crate::runtime::services::Services;
 /// Executes one job's commands.
 pub(crate) struct Commands {
     job: JobId,
+    entry: Arc<JobEntry>,
     services: Arc<Services>,
     definition: Definition,
     mailbox: Mailbox,
@@ -20,9 +22,10 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    pub(crate) fn new(job: JobId, services: Arc<Services>, definition: Definition, mailbox: Mailbox) -> Self {
+    pub(crate) fn new(entry: Arc<JobEntry>, services: Arc<Services>, definition: Definition, mailbox: Mailbox) -> Self {
+        let job = entry.id;
         let outside = Outside::new(job, Arc::clone(&services));
-        Self { job, services, definition, mailbox, outside }
+        Self { job, entry, services, definition, mailbox, outside }
     }
 
     /// What is still being worked at.
@@ -77,6 +80,7 @@ impl Commands {
                 let splits = position.and_then(|position| self.definition.graph.vertices[position].splits.clone());
                 self.outside.enumerate_splits(vertex, splits, self.mailbox.clone());
             }
+            JobCommand::LabelFailure(id, failure) => self.outside.label_failure(id, &Arc::from(failure), &self.entry),
             JobCommand::StatusChanged(status) => tracing::info!(%job, status = status.name(), "job status"),
             // The serial thread sees the terminal status itself, and ends.
             JobCommand::JobTerminated { .. } => {}

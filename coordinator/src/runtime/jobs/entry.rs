@@ -1,16 +1,20 @@
 //! A job as the Dispatcher sees it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::Mailbox;
 use super::sparse;
-use crate::core::event::JobEvent;
-use crate::core::snapshot::JobSnapshot;
+use crate::core::event::{FailureId, JobEvent};
+use crate::core::snapshot::{ExceptionEntry, JobSnapshot};
 use crate::core::status::JobStatus;
-use crate::graph::JobId;
+use crate::graph::{FailureLabels, JobId};
 use crate::runtime::clock::now_ms;
+
+/// Failures whose labels are kept, newest first: more than an exception history holds.
+const LABELLED_FAILURES: usize = 4_096;
 
 /// Why a job's initialization was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +34,32 @@ enum Phase {
     Over(JobStatus),
 }
 
+/// What readers are given, and what failure enrichers have said: of a failure that is not published yet, too.
+struct Published {
+    snapshot: Arc<JobSnapshot>,
+    labels: BTreeMap<FailureId, FailureLabels>,
+}
+
+impl Published {
+    /// Takes `snapshot`, with all labels that are known.
+    fn set(&mut self, mut snapshot: JobSnapshot) {
+        let fill = |entry: &mut ExceptionEntry| {
+            if let Some(labels) = entry.id.and_then(|id| self.labels.get(&id)) {
+                entry.labels.clone_from(labels);
+            }
+        };
+        for root in &mut snapshot.exceptions {
+            fill(root);
+            root.concurrent.iter_mut().for_each(fill);
+        }
+        self.snapshot = Arc::new(snapshot);
+    }
+}
+
 /// A job: its published snapshot, which readers take without waiting for anybody, and its phase.
 pub(crate) struct JobEntry {
     pub(crate) id: JobId,
-    snapshot: RwLock<Arc<JobSnapshot>>,
+    published: RwLock<Published>,
     phase: Mutex<Phase>,
     stop: CancellationToken,
     left: CancellationToken,
@@ -56,7 +82,7 @@ impl JobEntry {
     fn in_phase(snapshot: JobSnapshot, phase: Phase) -> Arc<Self> {
         Arc::new(Self {
             id: snapshot.id,
-            snapshot: RwLock::new(Arc::new(snapshot)),
+            published: RwLock::new(Published { snapshot: Arc::new(snapshot), labels: BTreeMap::new() }),
             phase: Mutex::new(phase),
             stop: CancellationToken::new(),
             left: CancellationToken::new(),
@@ -65,12 +91,27 @@ impl JobEntry {
 
     /// The newest snapshot.
     pub(crate) fn snapshot(&self) -> Arc<JobSnapshot> {
-        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner).snapshot)
     }
 
     /// Replaces the snapshot.
     pub(crate) fn publish(&self, snapshot: JobSnapshot) {
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        self.published().set(snapshot);
+    }
+
+    /// Adds labels to a failure, which may be published only later. The job may be over.
+    pub(crate) fn label(&self, failure: FailureId, labels: FailureLabels) {
+        let mut published = self.published();
+        published.labels.entry(failure).or_default().extend(labels);
+        while published.labels.len() > LABELLED_FAILURES {
+            published.labels.pop_first();
+        }
+        let snapshot = JobSnapshot::clone(&published.snapshot);
+        published.set(snapshot);
+    }
+
+    fn published(&self) -> RwLockWriteGuard<'_, Published> {
+        self.published.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {

@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     mailbox: Mailbox,
     mut inbox: Inbox,
 ) -> Outcome {
-    let mut commands = Commands::new(entry.id, Arc::clone(&services), definition, mailbox.clone());
+    let mut commands = Commands::new(Arc::clone(&entry), Arc::clone(&services), definition, mailbox.clone());
     // From now on the job is told of lost executors, before it can hold any of their slots.
     services.manager.start_job(entry.id, mailbox);
     step(&entry, &services, &mut core, &mut commands, JobEvent::Start);

@@ -1,4 +1,5 @@
-//! What is slow, beside the serial thread: timers, the store, the HA counter, user code that lists splits.
+//! What is slow, beside the serial thread: timers, the store, the HA counter, user code that lists splits or labels
+//! failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +8,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::entry::JobEntry;
 use super::mailbox::Mailbox;
 use crate::core::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
-use crate::core::event::{JobEvent, StoreFailure, StoredCheckpoint};
-use crate::graph::{JobId, SplitSource, TaskError, VertexId};
+use crate::core::event::{FailureId, JobEvent, StoreFailure, StoredCheckpoint};
+use crate::graph::{FailureReport, JobId, SplitSource, TaskError, VertexId};
 use crate::runtime::error::chain;
 use crate::runtime::services::{HaFailure, Services, ha_call};
 use crate::storage::CheckpointStorage;
@@ -20,6 +22,9 @@ const STORE_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Longest time to list a source's splits.
 const SPLITS_DEADLINE: Duration = Duration::from_secs(300);
+
+/// Longest time to label a failure, the wait for a thread included.
+const LABELS_DEADLINE: Duration = Duration::from_secs(10);
 
 /// How long the clean-up of a job waits for checkpoints that are being stored.
 const FINISH_DEADLINE: Duration = STORE_DEADLINE;
@@ -40,7 +45,7 @@ pub(crate) struct Outside {
     job: JobId,
     services: Arc<Services>,
     timers: JoinSet<()>,
-    /// Answers that are being worked for.
+    /// Answers that are being worked for, and labels.
     work: JoinSet<()>,
     garbage: Option<(mpsc::Sender<Garbage>, AbortOnDropHandle<()>)>,
 }
@@ -114,6 +119,35 @@ impl Outside {
             };
             mailbox.answer(JobEvent::SplitsEnumerated { vertex, result }).await;
         });
+    }
+
+    /// Asks every failure enricher about a failure, each on a thread of its own. Labels go to `entry`, not to the job's
+    /// serial thread: the job may be over by then.
+    pub(crate) fn label_failure(&mut self, id: FailureId, failure: &Arc<FailureReport>, entry: &Arc<JobEntry>) {
+        for enricher in self.services.registry.enrichers().to_vec() {
+            let (failure, entry) = (Arc::clone(failure), Arc::clone(entry));
+            let (job, threads) = (self.job, Arc::clone(&self.services.enricher_threads));
+            self.work(async move {
+                let asked = async {
+                    // An enricher that never comes back keeps its thread, so their number is limited.
+                    let thread = threads.acquire_owned().await.ok()?;
+                    let asked = tokio::task::spawn_blocking(move || {
+                        let labels = enricher.label(&failure);
+                        drop(thread);
+                        labels
+                    });
+                    asked.await.ok()
+                };
+                match tokio::time::timeout(LABELS_DEADLINE, asked).await {
+                    Ok(Some(labels)) if !labels.is_empty() => entry.label(id, labels),
+                    Ok(_) => {}
+                    Err(_) => {
+                        let waited = LABELS_DEADLINE.as_secs();
+                        tracing::warn!(%job, "a failure enricher had no labels after {waited} s: there will be none");
+                    }
+                }
+            });
+        }
     }
 
     /// Waits for what is being written; drops timers and garbage (the job's clean-up deletes all there is).

@@ -6,7 +6,7 @@ use super::define::Definition;
 use crate::core::event::Millis;
 use crate::core::snapshot::{CheckpointStats, ExceptionEntry, JobSnapshot};
 use crate::core::status::JobStatus;
-use crate::graph::{JobId, JobKind};
+use crate::graph::{FailureLabels, JobId, JobKind};
 use crate::leadership::{JobRecord, JobResult};
 
 fn empty(id: JobId, name: String, start_ms: Millis) -> JobSnapshot {
@@ -80,6 +80,8 @@ fn global_entry(name: &str, stacktrace: String, timestamp_ms: Millis) -> Excepti
         task_name: None,
         endpoint: None,
         executor: None,
+        id: None,
+        labels: FailureLabels::new(),
         concurrent: vec![],
     }
 }

@@ -192,7 +192,10 @@ impl World {
             | JobCommand::NotifyCheckpointAborted { executor, attempt, .. } => {
                 assert_eq!(self.runs[&attempt].executor, executor, "checkpoint messages go to what runs");
             }
-            JobCommand::DiscardCheckpoint(_) | JobCommand::DiscardState(_) | JobCommand::StatusChanged(_) => {}
+            JobCommand::DiscardCheckpoint(_)
+            | JobCommand::DiscardState(_)
+            | JobCommand::LabelFailure(..)
+            | JobCommand::StatusChanged(_) => {}
             JobCommand::JobTerminated { status, discard } => {
                 assert!(self.runs.is_empty(), "{:?} still run", self.runs.keys());
                 self.ended = Some((status, discard));

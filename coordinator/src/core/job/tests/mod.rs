@@ -8,6 +8,7 @@ mod ending;
 mod execution;
 mod failover;
 mod fixtures;
+mod labels;
 mod random_orders;
 mod recovery;
 mod restore;
