@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
+use super::data_sets::ClusterPartition;
 use super::status::JobStatus;
 use crate::graph::{AttemptId, ExecutorId, FailureReport, ResultPartitionId, Split, TaskError, VertexId};
 use crate::runtime::protocol::{TaskDeployment, TaskMetrics, TaskUpdate};
@@ -182,6 +183,13 @@ pub enum JobCommand {
         executor: ExecutorId,
         /// Which.
         partitions: Vec<ResultPartitionId>,
+    },
+    /// Give result partitions to the cluster, before the job's end is known to anybody.
+    PromotePartitions {
+        /// Where they are.
+        executor: ExecutorId,
+        /// Which.
+        partitions: Vec<ClusterPartition>,
     },
     /// Send [`JobEvent::Timer`] after this long.
     SetTimer {

@@ -9,6 +9,7 @@ mod bitset;
 pub mod checkpoint;
 pub mod consumable;
 mod csr;
+pub mod data_sets;
 pub mod event;
 pub mod failover;
 pub mod fine_grained_recovery;

@@ -12,7 +12,8 @@ use tracing::warn;
 
 use super::exchange::{FilePartition, FileState, PipelinedPartition};
 use super::signal::lock;
-use crate::graph::{JobId, ResultPartitionId};
+use crate::core::data_sets::ClusterPartition;
+use crate::graph::{DataSetId, JobId, ResultPartitionId};
 
 /// Failed partitions of a job that are remembered, so that late consumers hear of the failure and not of a missing
 /// partition.
@@ -38,6 +39,14 @@ pub(crate) enum Lookup {
 struct JobPartitions {
     registered: BTreeMap<ResultPartitionId, Partition>,
     failed: BTreeSet<ResultPartitionId>,
+    /// Those of the registered ones that belong to the cluster: the end of the job does not touch them.
+    promoted: BTreeMap<ResultPartitionId, ClusterPartition>,
+}
+
+impl JobPartitions {
+    fn is_empty(&self) -> bool {
+        self.registered.is_empty() && self.failed.is_empty()
+    }
 }
 
 /// The partition table. Deletes happen on the runtime's blocking threads: a large folder must not stop heartbeats
@@ -157,33 +166,75 @@ impl PartitionTable {
         self.release(job, &[id]);
     }
 
-    /// Deletes partitions; unknown ones are ignored.
+    /// Deletes partitions; unknown ones, and those that belong to the cluster, are ignored.
     pub(crate) fn release(&self, job: JobId, ids: &[ResultPartitionId]) {
         let mut jobs = lock(&self.jobs);
         let Some(of_job) = jobs.get_mut(&job) else { return };
-        for id in ids {
+        for id in ids.iter().filter(|id| !of_job.promoted.contains_key(id)) {
             if let Some(partition) = of_job.registered.remove(id) {
                 self.discard(partition);
             }
         }
-        if of_job.registered.is_empty() && of_job.failed.is_empty() {
+        if of_job.is_empty() {
             jobs.remove(&job);
         }
     }
 
-    /// Deletes all of a job.
+    /// Deletes all of a job but what belongs to the cluster.
     pub(crate) fn release_job(&self, job: JobId) {
-        let removed = lock(&self.jobs).remove(&job);
-        for partition in removed.into_iter().flat_map(|of_job| of_job.registered.into_values()) {
-            self.discard(partition);
+        let mut jobs = lock(&self.jobs);
+        let mut of_job = jobs.remove(&job).unwrap_or_default();
+        let kept = of_job.registered.extract_if(.., |id, _| of_job.promoted.contains_key(id)).collect();
+        let rest = std::mem::replace(&mut of_job.registered, kept);
+        rest.into_values().for_each(|partition| self.discard(partition));
+        if of_job.promoted.is_empty() {
+            self.delete(self.root.join(job.to_string()));
+        } else {
+            of_job.failed.clear();
+            jobs.insert(job, of_job);
         }
-        self.delete(self.root.join(job.to_string()));
     }
 
     /// Deletes everything.
     pub(crate) fn release_all(&self) {
-        let jobs: Vec<JobId> = lock(&self.jobs).keys().copied().collect();
-        jobs.into_iter().for_each(|job| self.release_job(job));
+        let jobs = std::mem::take(&mut *lock(&self.jobs));
+        for (job, of_job) in jobs {
+            of_job.registered.into_values().for_each(|partition| self.discard(partition));
+            self.delete(self.root.join(job.to_string()));
+        }
+    }
+
+    /// Gives complete partitions of `job` to the cluster; unknown ones are ignored.
+    pub(crate) fn promote(&self, job: JobId, partitions: Vec<ClusterPartition>) {
+        let mut jobs = lock(&self.jobs);
+        let Some(of_job) = jobs.get_mut(&job) else { return };
+        for partition in partitions {
+            if matches!(of_job.registered.get(&partition.partition), Some(Partition::Files(_))) {
+                of_job.promoted.insert(partition.partition, partition);
+            }
+        }
+    }
+
+    /// Deletes data sets of the cluster.
+    pub(crate) fn release_data_sets(&self, data_sets: &[DataSetId]) {
+        let mut jobs = lock(&self.jobs);
+        for (job, of_job) in jobs.iter_mut().filter(|(_, of_job)| !of_job.promoted.is_empty()) {
+            let released = of_job.promoted.extract_if(.., |_, partition| data_sets.contains(&partition.data_set));
+            for (id, _) in released {
+                if let Some(partition) = of_job.registered.remove(&id) {
+                    self.discard(partition);
+                }
+            }
+            if of_job.promoted.is_empty() && of_job.is_empty() {
+                self.delete(self.root.join(job.to_string()));
+            }
+        }
+        jobs.retain(|_, of_job| !of_job.is_empty());
+    }
+
+    /// All partitions that belong to the cluster.
+    pub(crate) fn cluster_partitions(&self) -> Vec<ClusterPartition> {
+        lock(&self.jobs).values().flat_map(|of_job| of_job.promoted.values()).copied().collect()
     }
 
     fn discard(&self, partition: Partition) {
@@ -271,21 +322,69 @@ mod tests {
         // The only thread for deletes hangs, as on a dead disk.
         let (release, hang) = std::sync::mpsc::channel::<()>();
         runtime.spawn_blocking(move || hang.recv());
-        let register = || {
-            let folder = table.folder(JOB, id(0));
-            std::fs::create_dir_all(&folder).unwrap();
-            table.register(JOB, id(0), Partition::Files(Arc::new(FilePartition::new(folder.clone(), 1))));
-            folder
-        };
-        register();
+        on_disk(&table, 0);
         table.release(JOB, &[id(0)]);
         assert_eq!(table.on_disk(), 0);
-        let folder = register();
+        let folder = on_disk(&table, 0);
         drop(release);
         runtime.block_on(async {
             gone(&table.root.join("deleted-0")).await;
         });
         assert!(folder.exists(), "the delete hits only what was released");
+    }
+
+    fn on_disk(table: &PartitionTable, subtask: u32) -> PathBuf {
+        let folder = table.folder(JOB, id(subtask));
+        std::fs::create_dir_all(&folder).unwrap();
+        table.register(JOB, id(subtask), Partition::Files(Arc::new(FilePartition::new(folder.clone(), 1))));
+        folder
+    }
+
+    fn promoted(subtask: u32, data_set: u8) -> ClusterPartition {
+        let data_set = DataSetId([data_set; 16]);
+        ClusterPartition { data_set, total: 2, job: JOB, partition: id(subtask), subpartitions: 1 }
+    }
+
+    // P182, P187
+    #[tokio::test]
+    async fn promoted_partitions_outlive_their_job_until_their_data_set_is_released() {
+        let work = tempfile::tempdir().unwrap();
+        let table = PartitionTable::open(work.path(), tokio::runtime::Handle::current()).unwrap();
+        let folders = [0, 1, 2].map(|subtask| on_disk(&table, subtask));
+        table.register(JOB, id(3), memory());
+        assert_eq!(table.cluster_partitions(), []);
+        table.promote(JOB, vec![promoted(0, 1), promoted(1, 2), promoted(3, 2), promoted(9, 2)]);
+        table.promote(JobId([8; 16]), vec![promoted(2, 1)]);
+        let reported = [promoted(0, 1), promoted(1, 2)];
+        assert_eq!(table.cluster_partitions(), reported, "unknown ones and those in memory are ignored");
+
+        table.release(JOB, &[id(0)]);
+        table.release_job(JOB);
+        gone(&folders[2]).await;
+        assert!(folders[0].exists() && folders[1].exists());
+        assert!(matches!(table.find(JOB, id(0)), Lookup::Found(_)), "it can be read");
+        assert_eq!((table.on_disk(), table.cluster_partitions()), (2, reported.to_vec()));
+
+        table.release_data_sets(&[]);
+        table.release_data_sets(&[promoted(0, 1).data_set, DataSetId([9; 16])]);
+        gone(&folders[0]).await;
+        assert!(matches!(table.find(JOB, id(0)), Lookup::Missing));
+        assert_eq!(table.cluster_partitions(), [promoted(1, 2)]);
+        table.release_data_sets(&[promoted(1, 2).data_set]);
+        gone(folders[1].parent().unwrap()).await;
+        assert!(lock(&table.jobs).is_empty(), "no empty entry stays");
+    }
+
+    // Reference 4.4: with the leader's connection all of it is gone.
+    #[tokio::test]
+    async fn a_lost_coordinator_costs_the_data_sets() {
+        let work = tempfile::tempdir().unwrap();
+        let table = PartitionTable::open(work.path(), tokio::runtime::Handle::current()).unwrap();
+        let folder = on_disk(&table, 0);
+        table.promote(JOB, vec![promoted(0, 1)]);
+        table.release_all();
+        gone(folder.parent().unwrap()).await;
+        assert_eq!((table.on_disk(), table.cluster_partitions()), (0, vec![]));
     }
 
     #[tokio::test]
@@ -296,15 +395,7 @@ mod tests {
         let table = PartitionTable::open(&work_dir, tokio::runtime::Handle::current()).unwrap();
         assert_eq!(std::fs::read_dir(work_dir.join("partitions")).unwrap().count(), 0);
 
-        let folders: Vec<_> = (0..3)
-            .map(|subtask| {
-                let folder = table.folder(JOB, id(subtask));
-                std::fs::create_dir_all(&folder).unwrap();
-                let files = Arc::new(FilePartition::new(folder.clone(), 1));
-                table.register(JOB, id(subtask), Partition::Files(files));
-                folder
-            })
-            .collect();
+        let folders: Vec<_> = (0..3).map(|subtask| on_disk(&table, subtask)).collect();
         table.register(JOB, id(3), memory());
         assert_eq!(table.on_disk(), 3);
         table.release(JOB, &[id(0), id(9)]);

@@ -125,6 +125,14 @@ fn handle(
             partitions.release(job, &ids);
             None
         }
+        ToExecutor::PromotePartitions { job, partitions: promoted } => {
+            partitions.promote(job, promoted);
+            Some(ToCoordinator::ClusterPartitions { promoted: Some(job), partitions: partitions.cluster_partitions() })
+        }
+        ToExecutor::ReleaseDataSets(data_sets) => {
+            partitions.release_data_sets(&data_sets);
+            Some(ToCoordinator::ClusterPartitions { promoted: None, partitions: partitions.cluster_partitions() })
+        }
         ToExecutor::ReleaseJob(job) => {
             tasks.discard_job(job);
             partitions.release_job(job);
@@ -177,8 +185,11 @@ async fn write(
         let mut next = tokio::select! {
             message = outgoing.recv() => Some(message.ok_or(LostError::Closed)?),
             _ = heartbeat.tick() => {
-                let (metrics, partitions) = (tasks.changed_metrics(), partitions.on_disk());
-                Some(ToCoordinator::Heartbeat { metrics, partitions })
+                Some(ToCoordinator::Heartbeat {
+                    metrics: tasks.changed_metrics(),
+                    partitions: partitions.on_disk(),
+                    cluster_partitions: partitions.cluster_partitions(),
+                })
             }
         };
         let send = async {

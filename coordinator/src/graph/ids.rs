@@ -71,17 +71,38 @@ hex_id! {
     VertexId
 }
 
+hex_id! {
+    /// What all subtasks of a vertex put out over one edge, once it outlives its job (Flink's
+    /// `IntermediateDataSetID`). Derived from the job, the vertex and the number of the edge.
+    DataSetId
+}
+
+/// Two rounds of FNV-1a, stable across versions of this crate.
+fn hash(parts: &[&[u8]]) -> [u8; 16] {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let text = || parts.iter().copied().flatten();
+    let round = |seed: u64| text().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let (high, low) = (round(0xcbf2_9ce4_8422_2325), round(0x6c62_272e_07bb_0142));
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&high.to_be_bytes());
+    bytes[8..].copy_from_slice(&low.to_be_bytes());
+    bytes
+}
+
 impl VertexId {
-    /// The identifier of the vertex called `name`: two rounds of FNV-1a, stable across versions of this crate.
+    /// The identifier of the vertex called `name`.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
-        const PRIME: u64 = 0x0000_0100_0000_01b3;
-        let round = |seed: u64| name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
-        let (high, low) = (round(0xcbf2_9ce4_8422_2325), round(0x6c62_272e_07bb_0142));
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&high.to_be_bytes());
-        bytes[8..].copy_from_slice(&low.to_be_bytes());
-        Self(bytes)
+        Self(hash(&[name.as_bytes()]))
+    }
+}
+
+impl DataSetId {
+    /// The data set of job `job` that `partition` is a part of.
+    #[must_use]
+    pub fn of(job: JobId, partition: PartitionId) -> Self {
+        let PartitionId { producer, data_set } = partition;
+        Self(hash(&[&job.0, &producer.vertex.0, &data_set.to_be_bytes()]))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::co_location;
-use super::ids::VertexId;
+use super::ids::{DataSetId, VertexId};
 use super::partition::{ResultPartitionType, ShipStrategy};
 use super::registry::ParamError;
 use super::user::{Operator, Source, SplitSource, TaskError, TaskInfo};
@@ -52,6 +52,8 @@ pub struct Vertex {
     pub code: VertexCode,
     /// For a batch source: lists its input.
     pub splits: Option<SplitSource>,
+    /// Data sets of the cluster that it reads: inputs that come after those from other vertices.
+    pub data_sets: Vec<DataSetId>,
 }
 
 impl fmt::Debug for Vertex {
@@ -131,7 +133,7 @@ pub enum JobGraphError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// An edge or a co-location with a handle that another builder gave out.
+    /// An edge, a co-location or a reader with a handle that another builder gave out.
     #[error("`{0}` is joined to a vertex of another job's graph; join vertices of one builder")]
     ForeignVertex(String),
     /// A `FORWARD` edge between vertices of different parallelism.
@@ -177,6 +179,8 @@ pub struct JobGraphBuilder {
     kind: JobKind,
     vertices: Vec<Vertex>,
     edges: Vec<Edge>,
+    /// Vertices, by position, and what they read of other jobs.
+    reads: Vec<(usize, DataSetId)>,
     co_located: Vec<Vec<usize>>,
     config: BTreeMap<String, String>,
 }
@@ -185,7 +189,15 @@ impl JobGraph {
     /// Starts a job called `name`.
     pub fn builder(name: impl Into<String>, kind: JobKind) -> JobGraphBuilder {
         let name = name.into();
-        JobGraphBuilder { name, kind, vertices: vec![], edges: vec![], co_located: vec![], config: BTreeMap::new() }
+        JobGraphBuilder {
+            name,
+            kind,
+            vertices: vec![],
+            edges: vec![],
+            reads: vec![],
+            co_located: vec![],
+            config: BTreeMap::new(),
+        }
     }
 
     /// The position of the vertex with this identifier.
@@ -237,7 +249,7 @@ impl JobGraphBuilder {
     }
 
     fn add(&mut self, name: String, parallelism: u32, code: VertexCode, splits: Option<SplitSource>) -> VertexHandle {
-        self.vertices.push(Vertex { id: VertexId::of_name(&name), name, parallelism, code, splits });
+        self.vertices.push(Vertex { id: VertexId::of_name(&name), name, parallelism, code, splits, data_sets: vec![] });
         VertexHandle(self.vertices.len() - 1)
     }
 
@@ -251,6 +263,17 @@ impl JobGraphBuilder {
     ) -> &mut Self {
         let data_set = u32::try_from(self.edges.iter().filter(|edge| edge.from == from.0).count()).unwrap_or(u32::MAX);
         self.edges.push(Edge { from: from.0, data_set, to: to.0, partition_type, ship });
+        self
+    }
+
+    /// Has `vertex` read what another job has left in the cluster: a result whose type is
+    /// [`BlockingPersistent`](ResultPartitionType::BlockingPersistent), of a job that has FINISHED. The inputs of a
+    /// vertex are numbered through its edges first, then through its data sets.
+    ///
+    /// The vertex needs the parallelism of the data set's first reader. A data set that is not there (any more) fails
+    /// the job.
+    pub fn read_data_set(&mut self, vertex: VertexHandle, data_set: DataSetId) -> &mut Self {
+        self.reads.push((vertex.0, data_set));
         self
     }
 
@@ -271,11 +294,14 @@ impl JobGraphBuilder {
     ///
     /// # Errors
     /// See [`JobGraphError`]; the error names the vertex.
-    pub fn build(self) -> Result<JobGraph, JobGraphError> {
+    pub fn build(mut self) -> Result<JobGraph, JobGraphError> {
         if self.vertices.is_empty() {
             return Err(JobGraphError::Empty);
         }
         self.check_ends()?;
+        for (vertex, data_set) in std::mem::take(&mut self.reads) {
+            self.vertices[vertex].data_sets.push(data_set);
+        }
         let mut names = BTreeSet::new();
         for (position, vertex) in self.vertices.iter().enumerate() {
             if !names.insert(vertex.name.as_str()) {
@@ -287,8 +313,11 @@ impl JobGraphBuilder {
                     parallelism: vertex.parallelism,
                 });
             }
-            let has_inputs = self.edges.iter().any(|edge| edge.to == position);
+            let has_inputs = self.edges.iter().any(|edge| edge.to == position) || !vertex.data_sets.is_empty();
             let problem = match (&vertex.code, has_inputs) {
+                _ if self.kind == JobKind::Streaming && !vertex.data_sets.is_empty() => {
+                    Some("reads a data set of the cluster, which only a vertex of a batch job can")
+                }
                 (VertexCode::Source(_), true) => Some("is a source but has inputs"),
                 (VertexCode::Operator(_), false) => Some("is an operator but has no inputs"),
                 _ => None,
@@ -318,6 +347,9 @@ impl JobGraphBuilder {
             if from.is_none() || to.is_none() {
                 return Err(JobGraphError::ForeignVertex(from.or(to).unwrap_or_default()));
             }
+        }
+        if let Some((_, data_set)) = self.reads.iter().find(|(vertex, _)| name(*vertex).is_none()) {
+            return Err(JobGraphError::ForeignVertex(format!("data set {data_set}")));
         }
         for group in &self.co_located {
             if group.iter().any(|&vertex| name(vertex).is_none()) {

@@ -13,7 +13,7 @@ pub mod registry;
 pub mod user;
 
 pub use enricher::{FailureEnricher, FailureLabels, FailureReport, FailureScope, LabelTaken};
-pub use ids::{AttemptId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
+pub use ids::{AttemptId, DataSetId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
 pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, MakeCode, Vertex, VertexCode, VertexHandle};
 pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};
 pub use registry::{JobRegistry, ParamError, Params};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::core::data_sets::ReleaseState;
 use crate::core::snapshot::JobSnapshot;
-use crate::graph::{ExecutorId, JobGraphError, JobId, Params};
+use crate::graph::{DataSetId, ExecutorId, JobGraphError, JobId, Params};
 
 /// An executor as REST shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +89,12 @@ pub trait Cluster: Send + Sync + 'static {
     fn job(&self, id: JobId) -> Option<Arc<JobSnapshot>>;
     /// Registered executors, by name.
     fn executors(&self) -> Vec<ExecutorView>;
+    /// Data sets that outlived their jobs, and whether all their partitions are there.
+    fn data_sets(&self) -> BTreeMap<DataSetId, bool>;
+    /// Begins to release a data set. An unknown one is released already.
+    fn release_data_set(&self, id: DataSetId);
+    /// How far the release of a data set is; nothing if there was none.
+    fn data_set_release(&self, id: DataSetId) -> Option<ReleaseState>;
     /// Names of the jobs this binary can run.
     fn job_names(&self) -> Vec<String>;
     /// Effective configuration of the cluster, secrets left out.

@@ -3,6 +3,7 @@
 //! ```text
 //! server  the listening socket and its shutdown
 //! routes  path -> answer; what is read comes from published snapshots and waits for nothing
+//! data_sets  results that outlived their jobs
 //! error   Flink's statuses and `{"errors": [..]}`
 //! submit  `POST /jars/:name/run`: the body and its program arguments
 //! json    snapshot -> JSON, pure
@@ -13,6 +14,7 @@
 //! take the place of uploaded jars.
 
 pub mod cluster;
+mod data_sets;
 mod error;
 mod json;
 mod routes;

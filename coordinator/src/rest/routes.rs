@@ -16,6 +16,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::data_sets;
 use super::error::ApiError;
 use super::json::{attempts, checkpoints, executors, job, overview, vertex};
 use super::submit;
@@ -28,9 +29,9 @@ use crate::graph::{FailureLabels, JobId, VertexId};
 /// Flink's default of `maxExceptions`.
 const MAX_EXCEPTIONS: usize = 20;
 
-type Shared = State<Arc<dyn Cluster>>;
-type Answer = Result<Json<Value>, ApiError>;
-type Segments<T> = Result<Path<T>, PathRejection>;
+pub(super) type Shared = State<Arc<dyn Cluster>>;
+pub(super) type Answer = Result<Json<Value>, ApiError>;
+pub(super) type Segments<T> = Result<Path<T>, PathRejection>;
 type Arguments = Query<BTreeMap<String, String>>;
 
 /// All paths, with and without `/v1`.
@@ -42,6 +43,7 @@ pub(super) fn router(cluster: Arc<dyn Cluster>) -> Router {
         .route("/jobs/overview", get(jobs_overview))
         .route("/taskmanagers", get(taskmanagers))
         .route("/taskmanagers/{executor}", get(taskmanager))
+        .merge(data_sets::routes())
         .route("/jars", get(jars))
         .route("/jars/{jar}/run", post(run_jar))
         .merge(job_routes());
@@ -92,7 +94,7 @@ fn now() -> Millis {
 }
 
 /// Path segments; only broken percent-encoding can make this fail.
-fn segments<T>(path: Segments<T>) -> Result<T, ApiError> {
+pub(super) fn segments<T>(path: Segments<T>) -> Result<T, ApiError> {
     path.map(|Path(segments)| segments).map_err(|rejection| ApiError::bad_request(rejection.body_text()))
 }
 

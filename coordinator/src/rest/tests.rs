@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
-use self::fixture::{FakeCluster, INIT, JOB};
+use self::fixture::{DATA_SET, FakeCluster, INIT, JOB, RELEASING};
 use super::{RestError, RestServer};
 use crate::graph::{JobId, Params, VertexId};
 
@@ -133,18 +133,17 @@ async fn exceptions_are_cut_as_asked() {
 #[tokio::test]
 async fn exceptions_are_chosen_by_their_labels() {
     let running = Running::start().await;
-    let (_, all) = running.get("/jobs/JOB/exceptions").await;
-    let labels = &all["exceptionHistory"]["entries"][0]["failureLabels"];
-    assert_eq!(labels, &json!({ "type": "user", "team": "maps" }));
+    let done = "00000000000000000000000000000003";
+    let labelled = vec![json!({ "type": "system", "team": "maps" })];
     for (filter, entries, truncated) in [
-        ("failureLabelFilter=type:system", vec![json!({ "type": "system" })], false),
-        ("failureLabelFilter=type:user,team:maps", vec![labels.clone()], false),
-        ("failureLabelFilter=type:user,team:streets", vec![], false),
+        ("failureLabelFilter=type:system", labelled.clone(), false),
+        ("failureLabelFilter=type:system,team:maps", labelled.clone(), false),
+        ("failureLabelFilter=type:system,team:streets", vec![], false),
         // What is filtered out is not what was cut off.
-        ("maxExceptions=1&failureLabelFilter=type:system", vec![json!({ "type": "system" })], false),
+        ("maxExceptions=1&failureLabelFilter=type:system", labelled, false),
         ("maxExceptions=0&failureLabelFilter=type:system", vec![], true),
     ] {
-        let (_, chosen) = running.get(&format!("/jobs/JOB/exceptions?{filter}")).await;
+        let (_, chosen) = running.get(&format!("/jobs/{done}/exceptions?{filter}")).await;
         let chosen = &chosen["exceptionHistory"];
         let found: Vec<_> =
             chosen["entries"].as_array().unwrap().iter().map(|it| it["failureLabels"].clone()).collect();
@@ -193,6 +192,27 @@ async fn nothing_is_answered_while_another_leads() {
     }
     running.cluster.lead(true);
     assert_eq!(running.get("/overview").await.0, StatusCode::OK);
+}
+
+// P184
+#[tokio::test]
+async fn data_sets_are_listed_and_released() {
+    let running = Running::start().await;
+    let listed = json!([{ "id": DATA_SET, "isComplete": true }, { "id": RELEASING, "isComplete": false }]);
+    assert_eq!(running.get("/datasets").await, (StatusCode::OK, json!({ "dataSets": listed })));
+    let release = async |id: &str| running.call(Method::DELETE, &format!("/datasets/{id}"), "").await;
+    let (status, answer) = release(&DATA_SET.to_string()).await;
+    assert_eq!((status, answer), (StatusCode::ACCEPTED, json!({ "request-id": DATA_SET })));
+    assert_eq!(running.cluster.released(), [DATA_SET]);
+    assert_eq!(release("coffee").await.0, StatusCode::BAD_REQUEST);
+    for (id, status, state) in [
+        (RELEASING.to_string(), StatusCode::OK, json!("IN_PROGRESS")),
+        ("7".repeat(32), StatusCode::OK, json!("COMPLETED")),
+        (DATA_SET.to_string(), StatusCode::NOT_FOUND, Value::Null),
+    ] {
+        let (answered, answer) = running.get(&format!("/datasets/delete/{id}")).await;
+        assert_eq!((answered, &answer["status"]["id"]), (status, &state), "{id}: {answer}");
+    }
 }
 
 // P252

@@ -18,9 +18,10 @@ use super::jobs::{run, sparse};
 use super::random;
 use super::services::{Backoff, HaFailure, Services, ha_call};
 use crate::config::Settings;
+use crate::core::data_sets::ReleaseState;
 use crate::core::snapshot::JobSnapshot;
 use crate::core::status::JobStatus;
-use crate::graph::{JobId, JobRegistry};
+use crate::graph::{DataSetId, JobId, JobRegistry};
 use crate::leadership::{HaError, JobRecord, JobResult};
 use crate::rest::cluster::{CancelError, Cluster, ExecutorView, Submission, SubmitError};
 
@@ -286,6 +287,18 @@ impl Cluster for Arc<Dispatcher> {
 
     fn executors(&self) -> Vec<ExecutorView> {
         self.manager.executors()
+    }
+
+    fn data_sets(&self) -> BTreeMap<DataSetId, bool> {
+        self.manager.data_sets()
+    }
+
+    fn release_data_set(&self, id: DataSetId) {
+        self.manager.release_data_set(id);
+    }
+
+    fn data_set_release(&self, id: DataSetId) -> Option<ReleaseState> {
+        self.manager.release_state(id)
     }
 
     fn job_names(&self) -> Vec<String> {

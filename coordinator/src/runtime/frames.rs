@@ -265,6 +265,8 @@ mod tests {
 
     #[tokio::test]
     async fn handshake_and_messages_cross_a_stream() {
+        let heartbeat = ToCoordinator::Heartbeat { metrics: vec![], partitions: 3, cluster_partitions: vec![] };
+        let expected = heartbeat.clone();
         let (near, far) = tokio::io::duplex(16);
         let coordinator = async move {
             let (read, write) = tokio::io::split(far);
@@ -279,12 +281,12 @@ mod tests {
             let (read, write) = tokio::io::split(near);
             let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
             let accepted = say_hello(&mut reader, &mut writer, &hello(), LONG).await.unwrap();
-            writer.send(&ToCoordinator::Heartbeat { metrics: vec![], partitions: 3 }).await.unwrap();
+            writer.send(&heartbeat).await.unwrap();
             accepted
         };
-        let ((got, heartbeat, end), accepted) = tokio::join!(coordinator, executor);
+        let ((got, received, end), accepted) = tokio::join!(coordinator, executor);
         assert_eq!(got, hello());
-        assert_eq!(heartbeat, Some(ToCoordinator::Heartbeat { metrics: vec![], partitions: 3 }));
+        assert_eq!(received, Some(expected));
         assert_eq!(end, None);
         assert_eq!((accepted.session, accepted.heartbeat_timeout), (9, Duration::from_millis(500)));
     }

@@ -8,12 +8,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::checkpoint::TaskSnapshotHandle;
+use crate::core::data_sets::ClusterPartition;
 use crate::graph::{
-    AttemptId, ExecutorId, JobId, Params, ResultPartitionId, ResultPartitionType, ShipStrategy, Split, TaskError,
+    AttemptId, DataSetId, ExecutorId, JobId, Params, ResultPartitionId, ResultPartitionType, ShipStrategy, Split,
+    TaskError,
 };
 
 /// Raised with every change of any type below.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Largest frame, bytes. A larger one is a protocol error.
 pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
@@ -87,6 +89,9 @@ pub enum FailureKind {
     PartitionNotFound(ResultPartitionId),
     /// The producer's executor cannot be reached: names the producer (FLINK-12458).
     PartitionConnection(ResultPartitionId),
+    /// A part of this data set, which another job has left, is not there any more. No producer of this job could
+    /// make it again (Flink's `ClusterDatasetCorruptedException`).
+    DataSetLost(DataSetId),
     /// An established data connection broke; does not name the producer.
     RemoteTransport,
     /// The executor or the connection to it was lost.
@@ -117,6 +122,15 @@ pub enum ToCoordinator {
         metrics: Vec<(AttemptId, TaskMetrics)>,
         /// Number of result partitions on this executor's disk.
         partitions: u32,
+        /// Those of them that belong to the cluster.
+        cluster_partitions: Vec<ClusterPartition>,
+    },
+    /// Partitions were promoted or released as told: all that belong to the cluster now.
+    ClusterPartitions {
+        /// The job whose partitions were promoted, if that is the reason.
+        promoted: Option<JobId>,
+        /// All of them.
+        partitions: Vec<ClusterPartition>,
     },
     /// A task changed state.
     TaskUpdate {
@@ -175,7 +189,17 @@ pub enum ToExecutor {
         /// Which.
         partitions: Vec<ResultPartitionId>,
     },
-    /// The job is over: cancel what runs, delete everything of it.
+    /// From now on these result partitions belong to the cluster; answered by
+    /// [`ToCoordinator::ClusterPartitions`]. Unknown ones are ignored.
+    PromotePartitions {
+        /// The job that produced them.
+        job: JobId,
+        /// Which.
+        partitions: Vec<ClusterPartition>,
+    },
+    /// Delete data sets that belong to the cluster; answered by [`ToCoordinator::ClusterPartitions`].
+    ReleaseDataSets(Vec<DataSetId>),
+    /// The job is over: cancel what runs, delete everything of it that does not belong to the cluster.
     ReleaseJob(JobId),
     /// Start a checkpoint: sent to sources, which put a barrier into their output.
     TriggerCheckpoint {
@@ -226,7 +250,7 @@ pub struct TaskDeployment {
     pub parallelism: u32,
     /// True if the job takes checkpoints: the task then waits for the final one before it finishes.
     pub checkpointing: bool,
-    /// Inputs in edge order.
+    /// Inputs in edge order, then data sets of the cluster.
     pub inputs: Vec<InputGate>,
     /// Outputs by data set.
     pub outputs: Vec<OutputDescriptor>,
@@ -246,6 +270,8 @@ pub struct InputGate {
 /// One producer partition as a consumer reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputChannel {
+    /// The job that produced it: another one for a data set of the cluster.
+    pub job: JobId,
     /// Which partition, of which attempt.
     pub partition: ResultPartitionId,
     /// Which of its subpartitions, from 0.

@@ -114,7 +114,8 @@ impl<W: tokio::io::AsyncWrite + Unpin> Serving<W> {
             tokio::select! {
                 () = hung.cancelled() => std::future::pending().await,
                 _ = beat.tick() => {
-                    self.send(ToCoordinator::Heartbeat { metrics: vec![], partitions: 3 }).await;
+                    let cluster_partitions = vec![];
+                    self.send(ToCoordinator::Heartbeat { metrics: vec![], partitions: 3, cluster_partitions }).await;
                 }
                 message = reader.next::<ToExecutor>() => {
                     let Ok(Some(message)) = message else { return };

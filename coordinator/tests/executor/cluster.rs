@@ -137,6 +137,7 @@ impl Cluster {
         };
         let inputs = self.graph.inputs(position).map(|edge| {
             let channel = |producer: u32, subpartition: u32| InputChannel {
+                job: JOB,
                 partition: result(edge.from, edge.data_set, producer, producers),
                 subpartition,
                 executor: ExecutorId(self.place(producer).name.clone()),

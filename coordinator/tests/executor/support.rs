@@ -194,7 +194,7 @@ fn note(message: ToCoordinator, name: &str, shared: &Shared, answers: &mpsc::Wea
         }
     }
     shared.log.send_modify(|log| match message {
-        ToCoordinator::Heartbeat { metrics, partitions } => {
+        ToCoordinator::Heartbeat { metrics, partitions, cluster_partitions: _ } => {
             log.metrics.extend(metrics);
             log.partitions.insert(name.to_owned(), partitions);
         }

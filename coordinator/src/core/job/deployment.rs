@@ -68,7 +68,7 @@ impl JobCore {
     }
 
     fn deployment_of(&self, task: TaskIndex) -> TaskDeployment {
-        let (position, _) = self.topology.location(task);
+        let (position, subtask) = self.topology.location(task);
         let vertex = &self.graph.vertices[position];
         TaskDeployment {
             attempt: self.attempt_id(task),
@@ -77,7 +77,9 @@ impl JobCore {
             vertex: vertex.name.clone(),
             parallelism: vertex.parallelism,
             checkpointing: self.checkpoints.is_some(),
-            inputs: self.topology.consumed_groups(task).map(|group| self.input_gate(group, task)).collect(),
+            inputs: (self.topology.consumed_groups(task).map(|group| self.input_gate(group, task)))
+                .chain(self.data_set_gates(vertex, subtask))
+                .collect(),
             outputs: self.topology.produced(task).map(|partition| self.output(position, partition)).collect(),
             restore: self.restore_of(task),
         }
@@ -88,6 +90,7 @@ impl JobCore {
             let producer = self.topology.partition_location(partition).0;
             let attempt = &self.task(producer).current;
             InputChannel {
+                job: self.id,
                 partition: self.current_partition(partition),
                 subpartition: self.topology.subpartitions_read(group, consumer).start,
                 // A located producer has a slot; within a region, slots are given before the first deployment.

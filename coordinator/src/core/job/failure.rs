@@ -34,8 +34,11 @@ impl Failure {
             FailureKind::RemoteTransport => ("RemoteTransportException", None),
             FailureKind::ExecutorLost => ("ExecutorLostException", None),
             FailureKind::NonRecoverable => ("NonRecoverableException", None),
+            // P195: whoever submitted the job can run the one that makes it again; a restart of this one cannot.
+            FailureKind::DataSetLost(_) => ("ClusterDatasetCorruptedException", None),
         };
-        Self { partition, non_recoverable: kind == FailureKind::NonRecoverable, ..Self::new(name, chain, at) }
+        let non_recoverable = matches!(kind, FailureKind::NonRecoverable | FailureKind::DataSetLost(_));
+        Self { partition, non_recoverable, ..Self::new(name, chain, at) }
     }
 
     /// The executor of a task is gone.

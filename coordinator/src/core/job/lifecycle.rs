@@ -77,6 +77,9 @@ impl JobCore {
         };
         self.stop_checkpoints();
         self.timers.clear();
+        if end == JobStatus::Finished {
+            self.promote_persistent();
+        }
         self.set_status(end);
         let discard = self.take_all_checkpoints();
         self.out.push(JobCommand::JobTerminated { status: end, discard });

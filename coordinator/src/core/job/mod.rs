@@ -15,6 +15,7 @@
 //! | `failover_handler`, `restarts` | failures to restart sets; delayed restarts |
 //! | `checkpointing`, `pending`, `checkpoint_results`, `checkpoint_stats` | checkpoints from trigger to notification |
 //! | `splits` | input splits of batch sources |
+//! | `data_sets` | what is read of other jobs, and left to them |
 //! | `lifecycle` | start, cancel, suspend, end |
 //! | `history`, `picture` | exception history; snapshots for REST |
 
@@ -22,6 +23,7 @@ mod attempts;
 mod checkpoint_results;
 mod checkpoint_stats;
 mod checkpointing;
+mod data_sets;
 mod deployment;
 mod failover_handler;
 mod failure;
@@ -52,6 +54,7 @@ use restarts::Restarts;
 use scheduling::Schedule;
 use splits::SourceSplits;
 
+pub use data_sets::{CachedDataSets, CachedPartition};
 pub use settings::JobSettings;
 pub use spec::{JobInitError, JobSpec, RestoredCheckpoint};
 
@@ -117,6 +120,7 @@ pub struct JobCore {
     history: ExceptionHistory,
     /// By position of the source's vertex.
     splits: BTreeMap<usize, SourceSplits>,
+    data_sets: CachedDataSets,
     checkpoints: Option<Checkpointing>,
 
     next_timer: u64,
@@ -138,9 +142,11 @@ impl JobCore {
         }
         let tasks: Vec<Task> =
             topology.tasks().map(|task| Task::new(task_id(&spec.graph, &topology, task), now)).collect();
+        data_sets::check(&spec.graph, &spec.data_sets)?;
         let checkpoints = Checkpointing::for_job(&spec, &topology)?;
         let splits = splits::of_graph(&spec.graph);
-        let JobSpec { id, job_name, params, graph, settings, config, submitted_ms, restored: _, seed } = spec;
+        let JobSpec { id, job_name, params, graph, settings, config, submitted_ms, restored: _, data_sets, seed } =
+            spec;
         Ok(Self {
             id,
             job_name,
@@ -159,6 +165,7 @@ impl JobCore {
             restarts: Restarts::new(settings.restart.clone()),
             history: ExceptionHistory::new(settings.exception_history),
             splits,
+            data_sets,
             checkpoints,
             next_timer: 0,
             timers: BTreeMap::new(),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::data_sets::CachedDataSets;
 use super::settings::JobSettings;
 use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::event::Millis;
 use crate::core::topology::TopologyError;
-use crate::graph::{JobGraph, JobId, Params, TaskId};
+use crate::graph::{DataSetId, JobGraph, JobId, Params, TaskId};
 
 /// A checkpoint that was recovered before the JobMaster came to be (FLINK-22483).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct JobSpec {
     pub submitted_ms: Millis,
     /// Checkpoints to restore from, oldest first; empty for a new job.
     pub restored: Vec<RestoredCheckpoint>,
+    /// The data sets of the cluster that the graph reads.
+    pub data_sets: CachedDataSets,
     /// Seed of every random choice of this job (jitter, delay of the first checkpoint).
     pub seed: u64,
 }
@@ -58,6 +61,28 @@ pub enum JobInitError {
         from: String,
         /// Consumer.
         to: String,
+    },
+    /// A data set that no executor has, or not all of it.
+    #[error(
+        "`{vertex}` reads data set {data_set}, which this cluster does not have (any more); run the job again that makes it"
+    )]
+    DataSetMissing {
+        /// The vertex.
+        vertex: String,
+        /// The data set.
+        data_set: DataSetId,
+    },
+    /// A data set that was made for another number of readers.
+    #[error("`{vertex}` has parallelism {parallelism}, but data set {data_set} was made for {readers} readers")]
+    DataSetReaders {
+        /// The vertex.
+        vertex: String,
+        /// The data set.
+        data_set: DataSetId,
+        /// Subtasks of the vertex.
+        parallelism: u32,
+        /// Subtasks that it was made for.
+        readers: u32,
     },
     /// The newest checkpoint was taken by another graph. Unmatched state is refused at start (reference 7.8).
     #[error(

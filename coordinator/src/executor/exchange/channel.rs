@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::inbox::Inbox;
 use super::wire::{Frame, MAGIC, PartitionRequest, StreamError};
 use super::{CONNECT_TIMEOUT, OPEN_FILE_CHANNELS, SILENCE_TIMEOUT, SOCKET_BYTES};
-use crate::graph::{JobId, ResultPartitionId, TaskError};
+use crate::graph::{DataSetId, JobId, ResultPartitionId, TaskError};
 use crate::runtime::frames::{FrameError, FrameReader, FrameWriter};
 use crate::runtime::protocol::{FailureKind, InputChannel, InputGate, TaskFailure};
 
@@ -41,8 +41,8 @@ pub(crate) fn open_channels(
         let reader = async move {
             // Complete results can wait; streams cannot. Closing the semaphore is nobody's business.
             let _turn = if blocking { turns.acquire_owned().await.ok() } else { None };
-            if let Err(failure) = read_channel(job, &channel, blocking, index, &inbox).await {
-                inbox.fail(failure);
+            if let Err(failure) = read_channel(&channel, blocking, index, &inbox).await {
+                inbox.fail(if channel.job == job { failure } else { of_data_set(&channel, failure) });
             }
         };
         readers.spawn_on(reader, runtime);
@@ -51,7 +51,6 @@ pub(crate) fn open_channels(
 }
 
 async fn read_channel(
-    job: JobId,
     channel: &InputChannel,
     blocking: bool,
     index: usize,
@@ -62,7 +61,7 @@ async fn read_channel(
     let (read, write) = stream.into_split();
     let request = PartitionRequest {
         magic: MAGIC,
-        job,
+        job: channel.job,
         partition: channel.partition,
         subpartition: channel.subpartition,
         blocking,
@@ -120,6 +119,27 @@ fn transport(channel: &InputChannel, cause: &TaskError) -> ChannelFailure {
         channel.executor, channel.address
     );
     failure(FailureKind::RemoteTransport, cause.clone().context(doing))
+}
+
+/// The same failure of a channel to what another job has left: this job cannot make it again.
+fn of_data_set(channel: &InputChannel, failure: ChannelFailure) -> ChannelFailure {
+    let is_lost = matches!(
+        &failure,
+        ChannelFailure::Task(TaskFailure {
+            kind: FailureKind::PartitionNotFound(_) | FailureKind::PartitionConnection(_),
+            ..
+        })
+    );
+    match failure {
+        ChannelFailure::Task(failure) if is_lost => {
+            let data_set = DataSetId::of(channel.job, channel.partition.partition);
+            let doing = format!("ClusterDatasetCorruptedException: a part of data set {data_set} is lost");
+            let error = failure.error.context(doing);
+            ChannelFailure::Task(TaskFailure { error, kind: FailureKind::DataSetLost(data_set) })
+        }
+        // A producer that had failed has no data set.
+        failure => failure,
+    }
 }
 
 fn not_found(channel: &InputChannel) -> ChannelFailure {

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::core::data_sets::ReleaseState;
 use crate::core::snapshot::{
     AttemptSnapshot, CheckpointEntry, CheckpointEntryStatus, CheckpointStats, EdgeSnapshot, ExceptionEntry,
     JobSnapshot, RestoredEntry, SubtaskSnapshot, VertexSnapshot,
 };
 use crate::core::status::{ExecutionState, JobStatus};
-use crate::graph::{ExecutorId, JobGraphError, JobId, JobKind, ResultPartitionType, ShipStrategy, VertexId};
+use crate::graph::{DataSetId, ExecutorId, JobGraphError, JobId, JobKind, ResultPartitionType, ShipStrategy, VertexId};
 use crate::rest::cluster::{CancelError, Cluster, ExecutorView, Submission, SubmitError};
 use crate::runtime::protocol::TaskMetrics;
 
@@ -21,11 +22,17 @@ pub(super) const INIT: JobId = JobId([0xcd; 16]);
 /// A finished job without checkpoints.
 const DONE: JobId = JobId([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3]);
 
+/// A data set that is whole.
+pub(super) const DATA_SET: DataSetId = DataSetId([0xda; 16]);
+/// A data set that is being released.
+pub(super) const RELEASING: DataSetId = DataSetId([0xdb; 16]);
+
 #[derive(Debug, Default)]
 struct Calls {
     not_leading: bool,
     submitted: Vec<Submission>,
     cancelled: Vec<JobId>,
+    released: Vec<DataSetId>,
 }
 
 #[derive(Debug)]
@@ -50,6 +57,10 @@ impl FakeCluster {
 
     pub(super) fn cancelled(&self) -> Vec<JobId> {
         self.calls.lock().unwrap().cancelled.clone()
+    }
+
+    pub(super) fn released(&self) -> Vec<DataSetId> {
+        self.calls.lock().unwrap().released.clone()
     }
 }
 
@@ -78,6 +89,19 @@ impl Cluster for FakeCluster {
             free_slots: 1,
             partitions: 5,
         }]
+    }
+
+    fn data_sets(&self) -> BTreeMap<DataSetId, bool> {
+        BTreeMap::from([(DATA_SET, true), (RELEASING, false)])
+    }
+
+    fn release_data_set(&self, id: DataSetId) {
+        self.calls.lock().unwrap().released.push(id);
+    }
+
+    fn data_set_release(&self, id: DataSetId) -> Option<ReleaseState> {
+        let state = if id == RELEASING { ReleaseState::InProgress } else { ReleaseState::Completed };
+        (id != DATA_SET).then_some(state)
     }
 
     fn job_names(&self) -> Vec<String> {
@@ -201,10 +225,7 @@ fn job() -> JobSnapshot {
             partition_type: ResultPartitionType::PipelinedBounded,
             ship: ShipStrategy::Hash,
         }],
-        exceptions: vec![
-            exception(Some("map (1/2) - execution #0"), &[("type", "user"), ("team", "maps")]),
-            exception(None, &[("type", "system")]),
-        ],
+        exceptions: vec![exception(Some("map (1/2) - execution #0"), &[]), exception(None, &[])],
         checkpoints: Some(checkpoints),
         restarts: 3,
         config: BTreeMap::from([("restart-strategy.type".into(), "fixed-delay".into())]),
@@ -231,6 +252,7 @@ fn done() -> JobSnapshot {
         status: JobStatus::Finished,
         end_ms: Some(400),
         vertices: vec![],
+        exceptions: vec![exception(None, &[]), exception(None, &[("type", "system"), ("team", "maps")])],
         checkpoints: None,
         ..job()
     }

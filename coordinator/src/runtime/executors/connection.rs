@@ -205,11 +205,14 @@ async fn read_all<R: AsyncRead + Unpin>(
 
 async fn pass_on(message: ToCoordinator, executor: &ExecutorId, connection: &Connection, manager: &ResourceManager) {
     match message {
-        ToCoordinator::Heartbeat { metrics, partitions } => {
-            manager.heard(executor, connection, partitions);
+        ToCoordinator::Heartbeat { metrics, partitions, cluster_partitions } => {
+            manager.heard(executor, connection, partitions, &cluster_partitions);
             for (job, metrics) in by_job(metrics) {
                 deliver(job, JobEvent::Metrics(metrics), connection, manager).await;
             }
+        }
+        ToCoordinator::ClusterPartitions { promoted, partitions } => {
+            manager.has_cluster_partitions(executor, connection, promoted, &partitions);
         }
         ToCoordinator::TaskUpdate { attempt, update, metrics } => {
             deliver(attempt.job, JobEvent::TaskUpdate { attempt, update, metrics }, connection, manager).await;

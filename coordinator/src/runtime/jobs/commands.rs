@@ -53,6 +53,10 @@ impl Commands {
             JobCommand::ReleasePartitions { executor, partitions } => {
                 self.send(&executor, ToExecutor::ReleasePartitions { job, partitions });
             }
+            JobCommand::PromotePartitions { executor, partitions } => {
+                let promoted = manager.promote(job, &executor, partitions);
+                self.outside.promotion(promoted);
+            }
             JobCommand::SetTimer { timer, delay } => {
                 let mailbox = self.mailbox.clone();
                 self.outside.later(delay, async move { mailbox.answer(JobEvent::Timer(timer)).await });

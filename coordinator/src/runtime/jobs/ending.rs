@@ -62,10 +62,13 @@ pub(crate) struct Ending {
 
 /// Records the result, publishes the end, cleans up.
 pub(crate) async fn end(entry: &JobEntry, services: &Services, record: &JobRecord, ending: Ending) {
-    let Ending { snapshot, files, writes } = ending;
+    let Ending { snapshot, files, mut writes } = ending;
     let status = snapshot.status;
     // First of all: slots are free again, executors delete what they have.
     services.manager.remove_job(entry.id);
+    if let Some(writes) = &mut writes {
+        writes.promoted().await;
+    }
     let failed = status == JobStatus::Failed;
     let result = JobResult {
         id: entry.id,

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::define::{Definition, define};
 use super::entry::{JobEntry, Stop};
 use super::sparse;
-use crate::core::job::{JobCore, JobSpec, RestoredCheckpoint};
+use crate::core::job::{CachedDataSets, JobCore, JobSpec, RestoredCheckpoint};
 use crate::leadership::JobRecord;
 use crate::runtime::clock::now_ms;
 use crate::runtime::error::chain;
@@ -39,7 +39,8 @@ pub(crate) async fn initialize(
             None => build_again(entry, services, record).await,
         };
         let restored = recover(services, record, &definition).await?;
-        let core = JobCore::new(spec(record, &definition, restored), now_ms());
+        let data_sets = services.manager.cached(definition.graph.vertices.iter().flat_map(|vertex| &vertex.data_sets));
+        let core = JobCore::new(spec(record, &definition, restored, data_sets), now_ms());
         let core = core.map_err(|error| vec![error.to_string()])?;
         Ok((core, definition))
     };
@@ -113,7 +114,12 @@ async fn recover(
     }
 }
 
-fn spec(record: &JobRecord, definition: &Definition, restored: Vec<RestoredCheckpoint>) -> JobSpec {
+fn spec(
+    record: &JobRecord,
+    definition: &Definition,
+    restored: Vec<RestoredCheckpoint>,
+    data_sets: CachedDataSets,
+) -> JobSpec {
     JobSpec {
         id: record.id,
         job_name: record.job.clone(),
@@ -123,6 +129,7 @@ fn spec(record: &JobRecord, definition: &Definition, restored: Vec<RestoredCheck
         config: definition.shown.clone(),
         submitted_ms: record.submitted_ms,
         restored,
+        data_sets,
         seed: random::number(),
     }
 }

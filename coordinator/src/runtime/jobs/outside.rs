@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -29,6 +29,9 @@ const LABELS_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the clean-up of a job waits for checkpoints that are being stored.
 const FINISH_DEADLINE: Duration = STORE_DEADLINE;
 
+/// How long the end of a job waits until executors have its persistent results as the cluster's.
+const PROMOTION_DEADLINE: Duration = Duration::from_secs(10);
+
 /// Checkpoints (or parts of one) waiting to be deleted. Beyond it they stay until the job's clean-up.
 const GARBAGE_QUEUE_ITEMS: usize = 1_024;
 
@@ -47,6 +50,8 @@ pub(crate) struct Outside {
     timers: JoinSet<()>,
     /// Answers that are being worked for, and labels.
     work: JoinSet<()>,
+    /// Each ends when an executor has promoted what it was told to, or is lost.
+    promotions: Vec<oneshot::Receiver<()>>,
     garbage: Option<(mpsc::Sender<Garbage>, AbortOnDropHandle<()>)>,
 }
 
@@ -56,7 +61,7 @@ impl Outside {
             let (queue, items) = mpsc::channel(GARBAGE_QUEUE_ITEMS);
             (queue, AbortOnDropHandle::new(tokio::spawn(collect_garbage(job, storage, items))))
         });
-        Self { job, services, timers: JoinSet::new(), work: JoinSet::new(), garbage }
+        Self { job, services, timers: JoinSet::new(), work: JoinSet::new(), promotions: vec![], garbage }
     }
 
     /// Runs `action` after `delay`.
@@ -147,6 +152,26 @@ impl Outside {
                     }
                 }
             });
+        }
+    }
+
+    /// Partitions are being promoted.
+    pub(crate) fn promotion(&mut self, done: oneshot::Receiver<()>) {
+        self.promotions.push(done);
+    }
+
+    /// Waits until what was to be promoted is, or cannot be any more (reference 4.2: then the job may be seen to end).
+    pub(crate) async fn promoted(&mut self) {
+        let promotions = std::mem::take(&mut self.promotions);
+        let all = async {
+            for done in promotions {
+                // Answered, or the executor is lost.
+                let _ = done.await;
+            }
+        };
+        if tokio::time::timeout(PROMOTION_DEADLINE, all).await.is_err() {
+            let waited = PROMOTION_DEADLINE.as_secs();
+            tracing::warn!(job = %self.job, "persistent results were not promoted within {waited} s");
         }
     }
 

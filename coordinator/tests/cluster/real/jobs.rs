@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stormproof_coordinator::graph::{
-    Collector, JobGraph, JobKind, JobRegistry, Operator, Params, Record, ResultPartitionType, ShipStrategy, Source,
-    SourceStatus, Split, TaskContext, TaskError,
+    Collector, JobGraph, JobGraphError, JobKind, JobRegistry, Operator, Params, Record, ResultPartitionType,
+    ShipStrategy, Source, SourceStatus, Split, TaskContext, TaskError,
 };
 
 /// Transactions that the streaming sink committed: by checkpoint and subtask, the numbers in it.
@@ -39,6 +39,13 @@ impl Shared {
         all
     }
 
+    /// The same, and forgets it.
+    pub(crate) fn take_sums(&self) -> BTreeMap<u8, u64> {
+        let sums = self.all_sums();
+        self.sums.lock().unwrap().clear();
+        sums
+    }
+
     /// What [`Self::all_sums`] must be.
     pub(crate) fn expected_sums() -> BTreeMap<u8, u64> {
         let mut sums = BTreeMap::new();
@@ -58,14 +65,27 @@ impl Shared {
     pub(crate) fn registry(&self) -> JobRegistry {
         let mut registry = JobRegistry::default();
         let shared = self.clone();
-        registry.register("sums", move |_: &Params| {
+        registry.register("sums", move |params: &Params| {
             let mut graph = JobGraph::builder("sums", JobKind::Batch);
             let splits = || Ok((0..SPLITS).map(split).collect());
             let numbers = graph.split_source("numbers", 2, Arc::new(splits), |_| Ok(Box::new(Numbers)));
             let shared = shared.clone();
             let sum =
                 graph.operator("sum", 2, move |_| Ok(Box::new(Sum { shared: shared.clone(), sums: BTreeMap::new() })));
-            graph.connect(numbers, sum, ShipStrategy::Hash, ResultPartitionType::Blocking);
+            let kept = params.parse_or("keep", false)?;
+            let kind = if kept { ResultPartitionType::BlockingPersistent } else { ResultPartitionType::Blocking };
+            graph.connect(numbers, sum, ShipStrategy::Hash, kind);
+            graph.build()
+        });
+        let shared = self.clone();
+        registry.register("sums again", move |params: &Params| {
+            let mut graph = JobGraph::builder("sums again", JobKind::Batch);
+            let shared = shared.clone();
+            let sum =
+                graph.operator("sum", 2, move |_| Ok(Box::new(Sum { shared: shared.clone(), sums: BTreeMap::new() })));
+            let data_set =
+                params.require("data-set")?.parse().map_err(|_| JobGraphError::Refused("data-set".into()))?;
+            graph.read_data_set(sum, data_set);
             graph.build()
         });
         let shared = self.clone();

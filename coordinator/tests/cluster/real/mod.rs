@@ -1,6 +1,7 @@
 //! Real executors in this process: real exchanges, real state, a real object store.
 
 mod batch;
+mod data_sets;
 mod jobs;
 mod streaming;
 

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::fixtures::*;
 use crate::core::checkpoint::CompletedCheckpoint;
+use crate::core::data_sets::ClusterPartition;
 use crate::core::event::{JobCommand, JobEvent, Millis, SlotId, StoredCheckpoint, TimerId};
 use crate::core::job::{JobCore, JobSpec};
 use crate::core::slot_manager::{Grant, SlotManager};
 use crate::core::snapshot::{JobSnapshot, SubtaskSnapshot};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::graph::{AttemptId, ExecutorId, ResultPartitionId, Split, TaskError, TaskId};
-use crate::runtime::protocol::{FailureKind, TaskDeployment, TaskFailure, TaskMetrics, TaskUpdate};
+use crate::runtime::protocol::{FailureKind, InputChannel, TaskDeployment, TaskFailure, TaskMetrics, TaskUpdate};
 
 /// An attempt on an executor.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub(super) struct World {
     pub(super) runs: BTreeMap<AttemptId, Runs>,
     /// Partitions that lie on executors.
     pub(super) stored: BTreeSet<(ExecutorId, ResultPartitionId)>,
+    /// Those that belong to the cluster.
+    pub(super) promoted: Vec<(ExecutorId, ClusterPartition)>,
     /// All commands since the last [`World::log`].
     log: Vec<JobCommand>,
     timers: BTreeSet<(Millis, TimerId)>,
@@ -58,6 +61,7 @@ impl World {
             now: 1_000,
             runs: BTreeMap::new(),
             stored: BTreeSet::new(),
+            promoted: vec![],
             log: vec![],
             timers: BTreeSet::new(),
             slots: SlotManager::new(),
@@ -165,6 +169,12 @@ impl World {
                     self.stored.remove(&(executor.clone(), partition));
                 }
             }
+            JobCommand::PromotePartitions { executor, partitions } => {
+                for partition in partitions {
+                    assert!(self.stored.contains(&(executor.clone(), partition.partition)), "only what is there");
+                    self.promoted.push((executor.clone(), partition));
+                }
+            }
             JobCommand::SetTimer { timer, delay } => {
                 let delay = u64::try_from(delay.as_millis()).expect("test delays are short");
                 self.timers.insert((self.now + delay, timer));
@@ -224,14 +234,15 @@ impl World {
             assert_ne!(other.task, attempt.task, "attempts {other:?} and {attempt:?} overlap");
         }
         let picture = self.picture();
-        for channel in deployment.inputs.iter().flat_map(|gate| &gate.channels) {
+        let own = |channel: &&InputChannel| channel.job == JOB;
+        for channel in deployment.inputs.iter().flat_map(|gate| &gate.channels).filter(own) {
             let producer = current(&picture, channel.partition.partition.producer);
             assert_eq!(channel.partition.attempt, producer.current.attempt, "{attempt:?} reads an old attempt");
             assert_eq!(Some(&channel.executor), producer.current.executor.as_ref());
             assert_eq!(channel.address, format!("{}:1", channel.executor));
         }
         for gate in &deployment.inputs {
-            for channel in &gate.channels {
+            for channel in gate.channels.iter().filter(own) {
                 let is_stored = self.stored.contains(&(channel.executor.clone(), channel.partition));
                 assert!(is_stored || !gate.partition_type.is_release_by_scheduler(), "{attempt:?} reads what is gone");
             }

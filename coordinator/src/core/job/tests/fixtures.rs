@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::core::checkpoint::TaskSnapshotHandle;
-use crate::core::job::{JobSettings, JobSpec};
+use crate::core::job::{CachedDataSets, JobSettings, JobSpec};
 use crate::core::restart_strategy::RestartStrategyConfig;
 use crate::graph::{
     AttemptId, JobGraph, JobId, JobKind, Params, ResultPartitionType, ShipStrategy, TaskError, TaskId, VertexHandle,
@@ -63,6 +63,7 @@ pub(super) fn spec(graph: JobGraph, settings: JobSettings) -> JobSpec {
         config: BTreeMap::new(),
         submitted_ms: 900,
         restored: vec![],
+        data_sets: CachedDataSets::new(),
         seed: 42,
     }
 }

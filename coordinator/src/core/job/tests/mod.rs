@@ -3,6 +3,7 @@
 mod batch;
 mod checkpoints;
 mod concurrent;
+mod data_sets;
 mod driver;
 mod ending;
 mod execution;

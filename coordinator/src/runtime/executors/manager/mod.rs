@@ -1,4 +1,4 @@
-//! The registry of executors and jobs.
+//! The registry of executors, jobs and data sets of the cluster.
 //!
 //! One lock, held for moments and never across a wait. What happens under it happens in one order for everybody: a
 //! job's control queue receives grants and losses in exactly the order in which they were decided here.
@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::connection::Connection;
+use crate::core::data_sets::{ClusterPartition, DataSets};
 use crate::core::event::{JobEvent, SlotId, SlotRequestId, SlotWish};
 use crate::core::slot_manager::{Grant, SlotManager};
 use crate::graph::{ExecutorId, JobId};
@@ -15,6 +18,8 @@ use crate::rest::cluster::ExecutorView;
 use crate::runtime::clock::now_ms;
 use crate::runtime::jobs::mailbox::Mailbox;
 use crate::runtime::protocol::{Hello, ToExecutor};
+
+mod data_sets;
 
 /// Silence after which a name in use may be taken over, in heartbeat intervals: a living executor sends one each.
 const DEAD_AFTER_INTERVALS: u32 = 2;
@@ -40,6 +45,13 @@ struct Executor {
     partitions: u32,
 }
 
+/// An executor has been told to promote a job's partitions. Dropped once it has, or is lost, which somebody waits for.
+struct Promotion {
+    job: JobId,
+    executor: ExecutorId,
+    _done: oneshot::Sender<()>,
+}
+
 #[derive(Default)]
 struct State {
     slots: SlotManager,
@@ -50,6 +62,8 @@ struct State {
     /// Losses that a job was told of and has not handled yet, by count. Until then what it says about that executor
     /// means the lost one, not one that has registered under the same name since.
     unseen_losses: BTreeMap<(JobId, ExecutorId), u32>,
+    data_sets: DataSets,
+    promotions: Vec<Promotion>,
 }
 
 /// The resource manager. Its calls never wait.
@@ -119,11 +133,20 @@ impl ResourceManager {
     }
 
     /// Keeps what a heartbeat says.
-    pub(crate) fn heard(&self, id: &ExecutorId, connection: &Connection, partitions: u32) {
-        if let Some(executor) = self.lock().executors.get_mut(id)
+    pub(crate) fn heard(
+        &self,
+        id: &ExecutorId,
+        connection: &Connection,
+        partitions: u32,
+        cluster_partitions: &[ClusterPartition],
+    ) {
+        let mut state = self.lock();
+        if let Some(executor) = state.executors.get_mut(id)
             && executor.connection.same(connection)
         {
             executor.partitions = partitions;
+            let releases = state.data_sets.report(id, cluster_partitions);
+            state.release(releases);
         }
     }
 
@@ -249,6 +272,9 @@ impl ResourceManager {
 impl State {
     fn remove(&mut self, id: &ExecutorId, reason: &str) {
         self.executors.remove(id);
+        self.promotions.retain(|promotion| promotion.executor != *id);
+        let releases = self.data_sets.executor_lost(id);
+        self.release(releases);
         self.slots.executor_removed(id);
         let started: Vec<JobId> =
             self.jobs.iter().filter(|(_, mailbox)| mailbox.is_some()).map(|(id, _)| *id).collect();

@@ -97,6 +97,53 @@ fn a_job_that_is_over_gives_up_everything_and_executors_are_told() {
     assert_eq!(manager.executors()[0].free_slots, 1);
 }
 
+fn partition(subtask: u32) -> ClusterPartition {
+    let producer = crate::graph::TaskId { vertex: crate::graph::VertexId([0; 16]), subtask };
+    let partition = crate::graph::PartitionId { producer, data_set: 0 };
+    ClusterPartition {
+        data_set: crate::graph::DataSetId::of(JOB, partition),
+        total: 2,
+        job: JOB,
+        partition: crate::graph::ResultPartitionId { partition, attempt: 0 },
+        subpartitions: 1,
+    }
+}
+
+// P180, P181, P183
+#[test]
+fn promotions_end_by_an_answer_or_a_loss_and_a_lost_part_releases_the_rest() {
+    let manager = manager();
+    let _inbox = start(&manager, JOB);
+    let (first, mut to_first) = register(&manager, "e1", 1);
+    let (second, _to_second) = register(&manager, "e2", 1);
+    let mut answered = manager.promote(JOB, &name("e1"), vec![partition(0)]);
+    let mut lost = manager.promote(JOB, &name("e2"), vec![partition(1)]);
+    assert_eq!(to_first.try_recv(), Ok(ToExecutor::PromotePartitions { job: JOB, partitions: vec![partition(0)] }));
+    let is_over = |wait: &mut oneshot::Receiver<()>| wait.try_recv() == Err(oneshot::error::TryRecvError::Closed);
+    assert!(is_over(&mut manager.promote(JOB, &name("e3"), vec![])), "nobody would ever answer");
+    // An answer about another job, a heartbeat from before: neither is the answer.
+    manager.has_cluster_partitions(&name("e1"), &first, Some(OTHER), &[]);
+    manager.heard(&name("e1"), &first, 1, &[]);
+    assert!(!is_over(&mut answered));
+    manager.has_cluster_partitions(&name("e1"), &first, Some(JOB), &[partition(0)]);
+    assert!(is_over(&mut answered) && !is_over(&mut lost));
+
+    let id = partition(0).data_set;
+    assert!(manager.cached([&id].into_iter()).is_empty(), "one part is missing");
+    manager.has_cluster_partitions(&name("e2"), &second, None, &[partition(1)]);
+    let cached = manager.cached([&id, &crate::graph::DataSetId([9; 16])].into_iter());
+    let found: Vec<_> = cached[&id].iter().map(|it| (it.partition, it.address.as_str())).collect();
+    assert_eq!((cached.len(), found), (1, vec![(partition(0), "e1:1"), (partition(1), "e2:1")]));
+    manager.lost(&name("e2"), &second, "test");
+    assert!(is_over(&mut lost));
+    assert_eq!(to_first.try_recv(), Ok(ToExecutor::ReleaseDataSets(vec![id])));
+    // What an executor that is replaced says does not count.
+    manager.has_cluster_partitions(&name("e2"), &second, None, &[partition(1)]);
+    assert_eq!(manager.data_sets(), BTreeMap::from([(id, false)]));
+    manager.has_cluster_partitions(&name("e1"), &first, None, &[]);
+    assert!(manager.data_sets().is_empty());
+}
+
 #[test]
 fn a_request_times_out_once_and_only_while_it_waits() {
     let manager = manager();
