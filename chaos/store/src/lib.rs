@@ -80,5 +80,6 @@ pub use edge::operation::{Operation, UnknownOperation};
 pub use effects::Effect;
 pub use error::StoreError;
 pub use ledger::{Entry, Ledger, LedgerEvent, Outcome};
+pub use rules::glob::glob_matches;
 pub use rules::{Nth, Rule, RuleCount, RuleError, RuleSet, Rules};
 pub use server::{S3Server, S3ServerBuilder, ShutdownReport};

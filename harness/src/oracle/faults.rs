@@ -15,6 +15,8 @@ struct Course {
     effective: bool,
     healed: bool,
     broke: Option<String>,
+    /// From the fact that its trigger waited for until it was in place.
+    after_fact_ms: Option<u64>,
     /// Last state of each counter of the effect ledger.
     effects: BTreeMap<String, u64>,
 }
@@ -32,6 +34,7 @@ pub fn judge(timeline: &Timeline) -> Option<Judgement> {
         match event {
             FaultEvent::Described { what } => course.what.clone_from(what),
             FaultEvent::Injected => (course.injected, course.healed) = (true, false),
+            FaultEvent::InPlace { after_fact_ms } => course.after_fact_ms = *after_fact_ms,
             FaultEvent::Effective { .. } => course.effective = true,
             FaultEvent::Effects { count, what } => drop(course.effects.insert(what.clone(), *count)),
             FaultEvent::Healed => {}
@@ -55,7 +58,9 @@ pub fn judge(timeline: &Timeline) -> Option<Judgement> {
         ),
     };
     let line = |(fault, course, (_, word)): &(&str, &Course, (Verdict, String))| {
-        let ledger: Vec<_> = course.effects.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        let lag = course.after_fact_ms.map(|ms| format!("{ms} ms after its fact"));
+        let effects = course.effects.iter().map(|(what, count)| format!("{count} {what}"));
+        let ledger: Vec<_> = effects.chain(lag).collect();
         let ledger = if ledger.is_empty() { String::new() } else { format!(" ({})", ledger.join(", ")) };
         let what = if course.what.is_empty() { String::new() } else { format!(" [{}]", course.what) };
         format!("{fault}{what}: {word}{ledger}")

@@ -2,6 +2,7 @@
 //!
 //! A plan is data: the same one runs on every target that has what it needs.
 
+mod facts;
 mod fault_spec;
 mod trigger;
 
@@ -11,8 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use facts::Facts;
 pub use fault_spec::FaultSpec;
-pub use trigger::{Facts, Trigger};
+pub use trigger::Trigger;
 
 use crate::oracle::Expectation;
 use crate::target::Capability;
@@ -211,6 +213,12 @@ impl Plan {
         self
     }
 
+    /// Breaks something as soon as `condition` holds, until it does not hold any more.
+    #[must_use]
+    pub fn fault_while(self, name: impl Into<String>, spec: FaultSpec, condition: Trigger) -> Self {
+        self.fault_until(name, spec, condition.clone(), condition.not())
+    }
+
     /// Adds an expectation.
     #[must_use]
     pub fn expect(mut self, expectation: Expectation) -> Self {
@@ -231,7 +239,8 @@ impl Plan {
     /// What a target must be able to do for this plan.
     #[must_use]
     pub fn needs(&self) -> BTreeSet<Capability> {
-        self.faults.iter().map(|fault| fault.spec.needs()).collect()
+        let of = |fault: &PlannedFault| [vec![fault.spec.needs()], fault.begin.needs(), fault.heal.needs()].concat();
+        self.faults.iter().flat_map(of).collect()
     }
 
     /// Checks the plan against itself.

@@ -1,9 +1,8 @@
 //! When a fault begins or is healed: at a fact of the run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::timeline::{CheckpointEvent, FaultEvent, Record, RecordKind, TaskFact, TaskName};
+use crate::target::Capability;
 
 /// A moment that a fault waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +26,10 @@ pub enum Trigger {
     AllTasksRunning,
     /// Every task whose attempt ended badly runs again: what follows a failover.
     Recovered,
+    /// At least this many checkpoints have been triggered.
+    CheckpointsTriggered(u64),
+    /// A checkpoint is being taken: triggered, neither completed nor failed.
+    CheckpointInProgress,
     /// At least this many checkpoints have completed.
     CheckpointsCompleted(u64),
     /// This many checkpoints have completed since the fault of this name was healed.
@@ -49,8 +52,32 @@ pub enum Trigger {
         /// How many.
         count: u64,
     },
+    /// The newest probe of the control plane was answered with this, e.g. `INITIALIZING`.
+    ProbeAnswer(String),
+    /// The checkpoint store has ended at least this many requests of a kind.
+    StoreRequests {
+        /// S3's name of the operation, e.g. `PutObject`.
+        operation: String,
+        /// A pattern for the key: `*` is any text, `/` included; `?` one character.
+        key: String,
+        /// How many.
+        count: u64,
+    },
+    /// At least this many bytes have passed the link to the checkpoint store, both ways together.
+    LinkBytes(u64),
+    /// So long after another trigger first held, whether or not it still does.
+    After {
+        /// The other.
+        trigger: Box<Trigger>,
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// This does not hold.
+    Not(Box<Trigger>),
     /// All of these hold.
     All(Vec<Trigger>),
+    /// At least one of these holds.
+    Any(Vec<Trigger>),
     /// Only at the end of the run.
     Never,
 }
@@ -81,6 +108,24 @@ impl Trigger {
         Self::FaultHealed(fault.into())
     }
 
+    /// So many milliseconds after it first held.
+    #[must_use]
+    pub fn after_ms(self, ms: u64) -> Self {
+        Self::After { trigger: Box::new(self), ms }
+    }
+
+    /// It does not hold.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "a trigger is no operand; `!trigger` would read worse")]
+    pub fn not(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+
+    /// The store has ended `count` requests of this kind.
+    pub fn store_requests(operation: impl Into<String>, key: impl Into<String>, count: u64) -> Self {
+        Self::StoreRequests { operation: operation.into(), key: key.into(), count }
+    }
+
     /// Names of the faults it waits for.
     #[must_use]
     pub fn faults(&self) -> Vec<&str> {
@@ -90,34 +135,32 @@ impl Trigger {
             | Self::FaultHealed(fault)
             | Self::ProbesSince { fault, .. }
             | Self::CheckpointsSinceHealed { fault, .. } => vec![fault],
-            Self::All(all) => all.iter().flat_map(Self::faults).collect(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::faults).collect(),
+            Self::After { trigger, .. } | Self::Not(trigger) => trigger.faults(),
             _ => vec![],
         }
     }
 
-    /// True if the moment has come.
+    /// What a target must let us see for it.
     #[must_use]
-    pub fn holds(&self, facts: &Facts) -> bool {
-        match self {
-            Self::BeforeSubmission => true,
-            Self::AfterMs(delay) => facts.submitted_ms.is_some_and(|at| facts.now_ms >= at + delay),
-            Self::JobStatus(status) => facts.status.as_ref() == Some(status),
-            Self::Vertex { vertex, subtasks, state } => facts.vertex_is(vertex, subtasks, state),
-            Self::AllTasksRunning => facts.all_tasks_run(),
-            Self::Recovered => facts.restarts > 0 && facts.all_tasks_run(),
-            Self::CheckpointsCompleted(count) => facts.checkpoints >= *count,
-            Self::CheckpointsSinceHealed { fault, count } => {
-                facts.checkpoints_when_healed.get(fault).is_some_and(|then| facts.checkpoints >= then + count)
-            }
-            Self::FaultInjected(fault) => facts.injected.contains(fault),
-            Self::FaultEffective(fault) => facts.effective.contains(fault),
-            Self::FaultHealed(fault) => facts.checkpoints_when_healed.contains_key(fault),
-            Self::ProbesSince { fault, count } => {
-                facts.probes_when_effective.get(fault).is_some_and(|then| facts.probes >= then + count)
-            }
-            Self::All(all) => all.iter().all(|trigger| trigger.holds(facts)),
-            Self::Never => false,
-        }
+    pub fn needs(&self) -> Vec<Capability> {
+        let of = |trigger: &Self| match trigger {
+            Self::StoreRequests { .. } => Some(Capability::StoreRequests),
+            Self::LinkBytes(_) => Some(Capability::LinkTraffic),
+            _ => None,
+        };
+        self.with_parts().into_iter().filter_map(of).collect()
+    }
+
+    /// The triggers that it is made of, then itself.
+    pub(super) fn with_parts(&self) -> Vec<&Self> {
+        let mut all = match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::with_parts).collect(),
+            Self::After { trigger, .. } | Self::Not(trigger) => trigger.with_parts(),
+            _ => vec![],
+        };
+        all.push(self);
+        all
     }
 }
 
@@ -133,6 +176,8 @@ impl fmt::Display for Trigger {
             Self::Vertex { vertex, subtasks, state } => write!(f, "when {vertex}{subtasks:?} is {state}"),
             Self::AllTasksRunning => f.write_str("when all tasks run"),
             Self::Recovered => f.write_str("when all tasks run again"),
+            Self::CheckpointsTriggered(count) => write!(f, "when {count} checkpoints have been triggered"),
+            Self::CheckpointInProgress => f.write_str("while a checkpoint is being taken"),
             Self::CheckpointsCompleted(count) => write!(f, "when {count} checkpoints have completed"),
             Self::CheckpointsSinceHealed { fault, count } => {
                 write!(f, "{count} checkpoints after `{fault}` was healed")
@@ -141,168 +186,23 @@ impl fmt::Display for Trigger {
             Self::FaultEffective(fault) => write!(f, "when `{fault}` acts"),
             Self::FaultHealed(fault) => write!(f, "when `{fault}` is healed"),
             Self::ProbesSince { fault, count } => write!(f, "{count} answered probes after `{fault}` acts"),
-            Self::All(all) => {
-                for (position, trigger) in all.iter().enumerate() {
-                    write!(f, "{}{trigger}", if position == 0 { "" } else { " and " })?;
-                }
-                Ok(())
+            Self::ProbeAnswer(answer) => write!(f, "when a probe is answered with {answer}"),
+            Self::StoreRequests { operation, key, count } => {
+                write!(f, "when the store has had {count} {operation} of {key}")
             }
+            Self::LinkBytes(bytes) => write!(f, "when {bytes} bytes have passed to and from the store"),
+            Self::After { trigger, ms } => write!(f, "{ms} ms after the moment: {trigger}"),
+            Self::Not(trigger) => write!(f, "as soon as it is not true any more: {trigger}"),
+            Self::All(all) => joined(f, all, " and "),
+            Self::Any(any) => joined(f, any, " or "),
             Self::Never => f.write_str("at the end of the run"),
         }
     }
 }
 
-/// What is known of a run so far, kept up record by record.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
-    now_ms: u64,
-    submitted_ms: Option<u64>,
-    status: Option<String>,
-    parallelism: BTreeMap<String, u32>,
-    tasks: BTreeMap<TaskName, TaskFact>,
-    restarts: u64,
-    checkpoints: u64,
-    probes: u64,
-    injected: BTreeSet<String>,
-    effective: BTreeSet<String>,
-    checkpoints_when_healed: BTreeMap<String, u64>,
-    probes_when_effective: BTreeMap<String, u64>,
-}
-
-impl Facts {
-    /// Takes a new record in.
-    pub fn take(&mut self, record: &Record) {
-        self.now_ms = self.now_ms.max(record.at_ms);
-        match &record.kind {
-            RecordKind::JobSubmitted { .. } => self.submitted_ms = Some(record.at_ms),
-            RecordKind::JobStatus { status, .. } => self.status = Some(status.clone()),
-            RecordKind::Plan { plan, .. } => {
-                self.parallelism.extend(plan.vertices.iter().map(|vertex| (vertex.name.clone(), vertex.parallelism)));
-            }
-            RecordKind::TaskState { task, attempt, state, executor, .. } => {
-                let fact = TaskFact { attempt: *attempt, state: state.clone(), executor: executor.clone() };
-                let before = self.tasks.insert(task.clone(), fact);
-                self.restarts += u64::from(before.is_some_and(|before| before.attempt != *attempt));
-            }
-            RecordKind::Checkpoint { event: CheckpointEvent::Completed { .. }, .. } => self.checkpoints += 1,
-            RecordKind::Probe { answer: crate::timeline::ProbeAnswer::Answered { .. }, .. } => self.probes += 1,
-            RecordKind::Fault { fault, event: FaultEvent::Injected } => {
-                self.injected.insert(fault.clone());
-            }
-            RecordKind::Fault { fault, event: FaultEvent::Effective { .. } } => {
-                self.effective.insert(fault.clone());
-                self.probes_when_effective.insert(fault.clone(), self.probes);
-            }
-            RecordKind::Fault { fault, event: FaultEvent::HealVerified } => {
-                self.checkpoints_when_healed.insert(fault.clone(), self.checkpoints);
-            }
-            _ => {}
-        }
+fn joined(f: &mut fmt::Formatter<'_>, parts: &[Trigger], word: &str) -> fmt::Result {
+    for (position, trigger) in parts.iter().enumerate() {
+        write!(f, "{}{trigger}", if position == 0 { "" } else { word })?;
     }
-
-    /// Moves time on without a record.
-    pub fn at(&mut self, now_ms: u64) {
-        self.now_ms = self.now_ms.max(now_ms);
-    }
-
-    /// The job's state as last seen.
-    #[must_use]
-    pub fn status(&self) -> Option<&str> {
-        self.status.as_deref()
-    }
-
-    fn vertex_is(&self, vertex: &str, subtasks: &[u32], state: &str) -> bool {
-        let is = |subtask: u32| self.tasks.get(&TaskName::new(vertex, subtask)).is_some_and(|task| task.state == state);
-        match self.parallelism.get(vertex) {
-            None => false,
-            Some(parallelism) if subtasks.is_empty() => (0..*parallelism).all(is),
-            Some(_) => subtasks.iter().copied().all(is),
-        }
-    }
-
-    fn all_tasks_run(&self) -> bool {
-        let known: u32 = self.parallelism.values().sum();
-        self.status.as_deref() == Some("RUNNING")
-            && known > 0
-            && self.tasks.len() == known as usize
-            && self.tasks.values().all(|task| matches!(task.state.as_str(), "RUNNING" | "FINISHED"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::timeline::{Losses, ObservedPlan, ObservedVertex};
-
-    fn facts(kinds: impl IntoIterator<Item = RecordKind>) -> Facts {
-        let mut facts = Facts::default();
-        for (seq, kind) in kinds.into_iter().enumerate() {
-            facts.take(&Record { seq: seq as u64, at_ms: 10 * seq as u64, wall_ms: 0, kind });
-        }
-        facts
-    }
-
-    fn plan(parallelism: u32) -> RecordKind {
-        let vertices = vec![ObservedVertex { name: "count".into(), parallelism }];
-        RecordKind::Plan { job: "j".into(), plan: ObservedPlan { vertices, edges: vec![] } }
-    }
-
-    fn status(status: &str) -> RecordKind {
-        RecordKind::JobStatus { job: "j".into(), status: status.into() }
-    }
-
-    fn task(subtask: u32, attempt: u32, state: &str) -> RecordKind {
-        let task = TaskName::new("count", subtask);
-        RecordKind::TaskState { job: "j".into(), task, attempt, state: state.into(), executor: None }
-    }
-
-    #[test]
-    fn a_vertex_waits_for_all_its_subtasks() {
-        let running = Trigger::vertex("count", "RUNNING");
-        let one = [plan(2), task(0, 0, "RUNNING")];
-        assert!(!running.holds(&facts(one.clone())), "only one of two");
-        assert!(Trigger::task("count", 0, "RUNNING").holds(&facts(one.clone())));
-        assert!(running.holds(&facts(one.into_iter().chain([task(1, 0, "RUNNING")]))));
-        assert!(!running.holds(&facts([task(0, 0, "RUNNING")])), "the plan is not known");
-    }
-
-    #[test]
-    fn recovered_needs_a_restart() {
-        let before = [plan(1), status("RUNNING"), task(0, 0, "RUNNING")];
-        assert!(Trigger::AllTasksRunning.holds(&facts(before.clone())));
-        assert!(!Trigger::Recovered.holds(&facts(before.clone())));
-        let failed = before.into_iter().chain([task(0, 0, "FAILED"), status("RESTARTING")]);
-        assert!(!Trigger::Recovered.holds(&facts(failed.clone())));
-        let again = failed.chain([status("RUNNING"), task(0, 1, "RUNNING")]);
-        assert!(Trigger::Recovered.holds(&facts(again)));
-    }
-
-    #[test]
-    fn checkpoints_are_counted_from_the_heal() {
-        let completed =
-            |id| RecordKind::Checkpoint { job: "j".into(), id, event: CheckpointEvent::Completed { bytes: 0 } };
-        let healed = RecordKind::Fault { fault: "hole".into(), event: FaultEvent::HealVerified };
-        let trigger = Trigger::CheckpointsSinceHealed { fault: "hole".into(), count: 1 };
-        assert!(!trigger.holds(&facts([completed(1), healed.clone()])));
-        assert!(trigger.holds(&facts([completed(1), healed, completed(2)])));
-    }
-
-    #[test]
-    fn time_counts_from_the_submission() {
-        let submitted = RecordKind::JobSubmitted { job: "j".into(), name: "n".into() };
-        let mut facts = facts([status("RUNNING"), submitted]);
-        assert!(!Trigger::AfterMs(5).holds(&facts));
-        facts.at(15);
-        assert!(Trigger::AfterMs(5).holds(&facts));
-    }
-
-    #[test]
-    fn all_means_all() {
-        let acts =
-            RecordKind::Fault { fault: "kill".into(), event: FaultEvent::Effective { losses: Losses::default() } };
-        let both = Trigger::All(vec![Trigger::fault_effective("kill"), Trigger::JobStatus("RESTARTING".into())]);
-        assert!(!both.holds(&facts([acts.clone()])));
-        assert!(both.holds(&facts([acts, status("RESTARTING")])));
-        assert_eq!(both.to_string(), "when `kill` acts and when the job is RESTARTING");
-    }
+    Ok(())
 }

@@ -58,6 +58,10 @@ fn fault_words(fault: &str, event: &FaultEvent) -> Option<String> {
         // Told by the oracle `faults`.
         FaultEvent::Described { .. } | FaultEvent::Effects { .. } => None,
         FaultEvent::Injected => Some(format!("fault {fault} injected")),
+        FaultEvent::InPlace { after_fact_ms: None } => None,
+        FaultEvent::InPlace { after_fact_ms: Some(ms) } => {
+            Some(format!("fault {fault} in place, {ms} ms after its fact"))
+        }
         FaultEvent::Effective { .. } => Some(format!("fault {fault} in effect")),
         FaultEvent::Healed => Some(format!("fault {fault} healed")),
         FaultEvent::HealVerified => Some(format!("fault {fault} verified to be gone")),

@@ -1,5 +1,6 @@
 //! The faults of a run: which wait, which are held, which are healed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stormproof_chaos::journal::Journal;
@@ -53,7 +54,9 @@ impl<'a> HeldFaults<'a> {
         for position in 0..self.faults.len() {
             let (fault, state) = &self.faults[position];
             match state {
-                State::Waiting if is_due(&fault.begin) => self.inject(position, job).await,
+                State::Waiting if is_due(&fault.begin) => {
+                    self.inject(position, job, facts.held_since(&fault.begin)).await;
+                }
                 State::Held { lease, .. } if lease.is_lost() => self.heal(position).await,
                 State::Held { effective: false, .. } => self.observe(position).await,
                 // Not before it has bitten, else it might never.
@@ -72,7 +75,8 @@ impl<'a> HeldFaults<'a> {
         }
     }
 
-    async fn inject(&mut self, position: usize, job: Option<&str>) {
+    /// `since`: when its trigger first held.
+    async fn inject(&mut self, position: usize, job: Option<&str>, since: Option<u64>) {
         let fault = self.faults[position].0;
         let timeline = self.recorder.timeline();
         let resolved = self.target.fault(&fault.spec, &timeline, job, &fault.name).await;
@@ -84,6 +88,8 @@ impl<'a> HeldFaults<'a> {
         self.record(position, FaultEvent::Injected);
         match Lease::inject(made, &self.journal).await {
             Ok(lease) => {
+                let after_fact_ms = since.map(|since| self.recorder.now_ms().saturating_sub(since));
+                self.record(position, FaultEvent::InPlace { after_fact_ms });
                 self.faults[position].1 = State::Held { lease: Box::new(lease), losses, effective: false };
                 self.observe(position).await;
             }
@@ -99,9 +105,7 @@ impl<'a> HeldFaults<'a> {
                 let losses = losses.clone();
                 let counts = effect.counts.clone();
                 self.record(position, FaultEvent::Effective { losses });
-                for (what, count) in counts {
-                    self.record(position, FaultEvent::Effects { count, what: what.replace('_', " ") });
-                }
+                self.record_effects(position, counts);
             }
             Ok(_) => {}
             Err(error) => {
@@ -116,11 +120,19 @@ impl<'a> HeldFaults<'a> {
         let state = std::mem::replace(&mut self.faults[position].1, State::Over);
         let State::Held { lease, .. } = state else { return };
         match lease.heal(HEAL_DEADLINE).await {
-            Ok(_) => {
+            Ok(effect) => {
+                // What it did up to its end.
+                self.record_effects(position, effect.counts);
                 self.record(position, FaultEvent::Healed);
                 self.record(position, FaultEvent::HealVerified);
             }
             Err(error) => self.broke(position, "heal", &error),
+        }
+    }
+
+    fn record_effects(&self, position: usize, counts: BTreeMap<String, u64>) {
+        for (what, count) in counts {
+            self.record(position, FaultEvent::Effects { count, what: what.replace('_', " ") });
         }
     }
 

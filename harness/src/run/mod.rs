@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
             target,
             held: HeldFaults::new(&plan.faults, target, recorder.clone(), journal),
             recorder,
-            facts: Facts::default(),
+            facts: Facts::watching(plan.faults.iter().flat_map(|fault| [&fault.begin, &fault.heal])),
             taken: 0,
             store_seen: BTreeSet::new(),
             store_from: 1,
@@ -230,6 +230,7 @@ impl<'a> Runner<'a> {
             // An unanswered look is what the probes measure; here it only means that there is nothing new.
             let _ = observer.look().await;
             self.note_store_requests();
+            self.note_link_traffic().await;
             self.take_facts();
             self.held.step(&self.facts, Some(job), |trigger| trigger.holds(&self.facts)).await;
             self.options.progress.status(&self.plan.name, self.facts.status().unwrap_or("submitted"));
@@ -277,6 +278,17 @@ impl<'a> Runner<'a> {
         // Everything before the first gap is done with.
         while self.store_seen.remove(&self.store_from) {
             self.store_from += 1;
+        }
+    }
+
+    /// Only if somebody waits for it: it is one more call at each look.
+    async fn note_link_traffic(&self) {
+        if !self.plan.needs().contains(&Capability::LinkTraffic) {
+            return;
+        }
+        match self.target.link_bytes().await {
+            Ok(bytes) => drop(self.recorder.record(RecordKind::LinkTraffic { bytes })),
+            Err(error) => tracing::debug!(error = %chain(&error), "nobody says how much has passed the store's link"),
         }
     }
 

@@ -36,6 +36,8 @@ pub enum Capability {
     StoreLink,
     /// See each request that reaches the checkpoint store.
     StoreRequests,
+    /// Count the bytes on the way to the checkpoint store while they pass.
+    LinkTraffic,
 }
 
 impl Capability {
@@ -49,6 +51,7 @@ impl Capability {
             Self::UserCode => "user-code",
             Self::StoreLink => "store-link",
             Self::StoreRequests => "store-requests",
+            Self::LinkTraffic => "link-traffic",
         }
     }
 }
@@ -134,6 +137,13 @@ pub trait Target: Send + Sync {
 
     /// Requests that reached the store with a sequence number of at least `since`.
     fn store_requests(&self, since: u64) -> Vec<StoreRequest>;
+
+    /// Bytes that have passed the link to the store, both ways together, for targets with
+    /// [`Capability::LinkTraffic`].
+    ///
+    /// # Errors
+    /// When whoever counts them did not answer.
+    async fn link_bytes(&self) -> Result<u64, TargetError>;
 
     /// What is left of job `id`, which has ended.
     ///

@@ -129,6 +129,11 @@ pub enum RecordKind {
         /// Bytes of the body.
         bytes: u64,
     },
+    /// How much has passed the link to the object store. Only looked at if a trigger waits for it.
+    LinkTraffic {
+        /// Both ways together, since the run started.
+        bytes: u64,
+    },
     /// One probe of the control plane.
     Probe {
         /// What was asked, e.g. `job`.
@@ -313,6 +318,11 @@ pub enum FaultEvent {
     },
     /// It was put in place.
     Injected,
+    /// The injection is done, as long after the fact that its trigger waited for.
+    InPlace {
+        /// Milliseconds; none if there was no such fact (it was to be there from the beginning).
+        after_fact_ms: Option<u64>,
+    },
     /// It is seen to act.
     Effective {
         /// What is gone because of it.

@@ -1,7 +1,9 @@
 //! Globs for buckets and keys.
 
-/// `*` stands for any text, `/` included; `?` for one character; everything else for itself.
-pub(crate) fn glob_matches(glob: &str, text: &str) -> bool {
+/// Whether `text` (a bucket or a key) fits `glob`: `*` stands for any text, `/` included; `?` for one character;
+/// everything else for itself.
+#[must_use]
+pub fn glob_matches(glob: &str, text: &str) -> bool {
     let glob: Vec<char> = glob.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut g, mut t) = (0, 0);

@@ -3,7 +3,7 @@
 //! [`RuleSet`] is what people write, [`Rules`] what a running server asks. The effects are in
 //! [`effects`](crate::effects).
 
-mod glob;
+pub(crate) mod glob;
 mod rule;
 
 use std::collections::BTreeMap;

@@ -63,6 +63,10 @@ impl BundledConfig {
         if self.parts.store == PartChoice::Embedded {
             all.insert(Capability::StoreRequests);
         }
+        // A real proxy counts bytes when a connection ends.
+        if self.parts.proxy == PartChoice::Embedded {
+            all.insert(Capability::LinkTraffic);
+        }
         all
     }
 

@@ -242,6 +242,11 @@ impl Target for BundledCluster {
         self.store.requests(since)
     }
 
+    async fn link_bytes(&self) -> Result<u64, TargetError> {
+        let effects = self.link.client.effects(&self.link.proxy).await?;
+        Ok(effects.upstream_received_bytes + effects.downstream_received_bytes)
+    }
+
     async fn leftovers(&self, id: &str) -> Result<Leftovers, TargetError> {
         let mut leftovers = Leftovers::default();
         // The disk of a killed executor is gone with it, as far as the cluster is concerned; the guardian removes it.

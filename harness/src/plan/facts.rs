@@ -1,0 +1,352 @@
+//! What is known of a run so far, and since when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stormproof_store::glob_matches;
+
+use super::trigger::Trigger;
+use crate::timeline::{CheckpointEvent, FaultEvent, ProbeAnswer, Record, RecordKind, TaskFact, TaskName};
+
+/// What is known of a run so far, kept up record by record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Triggers that somebody waits for, and when each first held.
+    watched: Vec<(Trigger, Option<u64>)>,
+    now_ms: u64,
+    submitted_ms: Option<u64>,
+    status: Option<String>,
+    parallelism: BTreeMap<String, u32>,
+    tasks: BTreeMap<TaskName, TaskFact>,
+    restarts: u64,
+    checkpoints: u64,
+    checkpoints_triggered: u64,
+    checkpoints_in_progress: BTreeSet<u64>,
+    probes: u64,
+    last_answer: Option<String>,
+    /// By operation and key.
+    store_requests: BTreeMap<(String, String), u64>,
+    link_bytes: u64,
+    injected: BTreeSet<String>,
+    effective: BTreeSet<String>,
+    checkpoints_when_healed: BTreeMap<String, u64>,
+    probes_when_effective: BTreeMap<String, u64>,
+}
+
+impl Facts {
+    /// Nothing is known yet. When each of `triggers` first holds will be.
+    pub fn watching<'a>(triggers: impl IntoIterator<Item = &'a Trigger>) -> Self {
+        let mut watched = Vec::new();
+        for trigger in triggers.into_iter().flat_map(Trigger::with_parts) {
+            if !watched.iter().any(|(known, _)| known == trigger) {
+                watched.push((trigger.clone(), None));
+            }
+        }
+        Self { watched, ..Self::default() }
+    }
+
+    /// Takes a new record in.
+    pub fn take(&mut self, record: &Record) {
+        self.now_ms = self.now_ms.max(record.at_ms);
+        self.learn(record);
+        self.note_moments();
+    }
+
+    fn learn(&mut self, record: &Record) {
+        match &record.kind {
+            RecordKind::JobSubmitted { .. } => self.submitted_ms = Some(record.at_ms),
+            RecordKind::JobStatus { status, .. } => self.status = Some(status.clone()),
+            RecordKind::Plan { plan, .. } => {
+                self.parallelism.extend(plan.vertices.iter().map(|vertex| (vertex.name.clone(), vertex.parallelism)));
+            }
+            RecordKind::TaskState { task, attempt, state, executor, .. } => {
+                let fact = TaskFact { attempt: *attempt, state: state.clone(), executor: executor.clone() };
+                let before = self.tasks.insert(task.clone(), fact);
+                self.restarts += u64::from(before.is_some_and(|before| before.attempt != *attempt));
+            }
+            RecordKind::Checkpoint { id, event, .. } => self.checkpoint(*id, event),
+            RecordKind::Probe { answer, .. } => {
+                self.last_answer = None;
+                if let ProbeAnswer::Answered { saw } = answer {
+                    self.probes += 1;
+                    self.last_answer = Some(saw.clone());
+                }
+            }
+            RecordKind::StoreRequest { op, key, .. } => {
+                *self.store_requests.entry((op.clone(), key.clone())).or_default() += 1;
+            }
+            RecordKind::LinkTraffic { bytes } => self.link_bytes = *bytes,
+            RecordKind::Fault { fault, event: FaultEvent::Injected } => {
+                self.injected.insert(fault.clone());
+            }
+            RecordKind::Fault { fault, event: FaultEvent::Effective { .. } } => {
+                self.effective.insert(fault.clone());
+                self.probes_when_effective.insert(fault.clone(), self.probes);
+            }
+            RecordKind::Fault { fault, event: FaultEvent::HealVerified } => {
+                self.checkpoints_when_healed.insert(fault.clone(), self.checkpoints);
+            }
+            _ => {}
+        }
+    }
+
+    fn checkpoint(&mut self, id: u64, event: &CheckpointEvent) {
+        match event {
+            CheckpointEvent::Triggered => {
+                self.checkpoints_triggered += 1;
+                self.checkpoints_in_progress.insert(id);
+            }
+            CheckpointEvent::Completed { .. } => {
+                self.checkpoints += 1;
+                self.checkpoints_in_progress.remove(&id);
+            }
+            CheckpointEvent::Failed { .. } => drop(self.checkpoints_in_progress.remove(&id)),
+            CheckpointEvent::Restored => {}
+        }
+    }
+
+    /// Moves time on without a record.
+    pub fn at(&mut self, now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.note_moments();
+    }
+
+    /// A trigger that waits for another is looked at after it: parts stand before the whole.
+    fn note_moments(&mut self) {
+        for position in 0..self.watched.len() {
+            let (trigger, since) = &self.watched[position];
+            if since.is_none() && trigger.holds(self) {
+                self.watched[position].1 = Some(self.now_ms);
+            }
+        }
+    }
+
+    /// When a watched trigger first held, milliseconds since the run started: at the record that made it true.
+    #[must_use]
+    pub fn held_since(&self, trigger: &Trigger) -> Option<u64> {
+        self.watched.iter().find(|(watched, _)| watched == trigger).and_then(|(_, since)| *since)
+    }
+
+    /// The job's state as last seen.
+    #[must_use]
+    pub fn status(&self) -> Option<&str> {
+        self.status.as_deref()
+    }
+
+    fn store_requests_like(&self, operation: &str, key: &str) -> u64 {
+        let is_meant = |(op, of): &(String, String)| op == operation && glob_matches(key, of);
+        self.store_requests.iter().filter(|(kind, _)| is_meant(kind)).map(|(_, count)| count).sum()
+    }
+
+    fn vertex_is(&self, vertex: &str, subtasks: &[u32], state: &str) -> bool {
+        let is = |subtask: u32| self.tasks.get(&TaskName::new(vertex, subtask)).is_some_and(|task| task.state == state);
+        match self.parallelism.get(vertex) {
+            None => false,
+            Some(parallelism) if subtasks.is_empty() => (0..*parallelism).all(is),
+            Some(_) => subtasks.iter().copied().all(is),
+        }
+    }
+
+    fn all_tasks_run(&self) -> bool {
+        let known: u32 = self.parallelism.values().sum();
+        self.status.as_deref() == Some("RUNNING")
+            && known > 0
+            && self.tasks.len() == known as usize
+            && self.tasks.values().all(|task| matches!(task.state.as_str(), "RUNNING" | "FINISHED"))
+    }
+}
+
+impl Trigger {
+    /// True if the moment has come.
+    #[must_use]
+    pub fn holds(&self, facts: &Facts) -> bool {
+        match self {
+            Self::BeforeSubmission => true,
+            Self::AfterMs(delay) => facts.submitted_ms.is_some_and(|at| facts.now_ms >= at + delay),
+            Self::JobStatus(status) => facts.status.as_ref() == Some(status),
+            Self::Vertex { vertex, subtasks, state } => facts.vertex_is(vertex, subtasks, state),
+            Self::AllTasksRunning => facts.all_tasks_run(),
+            Self::Recovered => facts.restarts > 0 && facts.all_tasks_run(),
+            Self::CheckpointsTriggered(count) => facts.checkpoints_triggered >= *count,
+            Self::CheckpointInProgress => !facts.checkpoints_in_progress.is_empty(),
+            Self::CheckpointsCompleted(count) => facts.checkpoints >= *count,
+            Self::CheckpointsSinceHealed { fault, count } => {
+                facts.checkpoints_when_healed.get(fault).is_some_and(|then| facts.checkpoints >= then + count)
+            }
+            Self::FaultInjected(fault) => facts.injected.contains(fault),
+            Self::FaultEffective(fault) => facts.effective.contains(fault),
+            Self::FaultHealed(fault) => facts.checkpoints_when_healed.contains_key(fault),
+            Self::ProbesSince { fault, count } => {
+                facts.probes_when_effective.get(fault).is_some_and(|then| facts.probes >= then + count)
+            }
+            Self::ProbeAnswer(answer) => facts.last_answer.as_ref() == Some(answer),
+            Self::StoreRequests { operation, key, count } => facts.store_requests_like(operation, key) >= *count,
+            Self::LinkBytes(bytes) => facts.link_bytes >= *bytes,
+            Self::After { trigger, ms } => facts.held_since(trigger).is_some_and(|since| facts.now_ms >= since + ms),
+            Self::Not(trigger) => !trigger.holds(facts),
+            Self::All(all) => all.iter().all(|trigger| trigger.holds(facts)),
+            Self::Any(any) => any.iter().any(|trigger| trigger.holds(facts)),
+            Self::Never => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Capability;
+    use crate::timeline::{Losses, ObservedPlan, ObservedVertex};
+
+    fn facts(kinds: impl IntoIterator<Item = RecordKind>) -> Facts {
+        let mut facts = Facts::default();
+        for (seq, kind) in kinds.into_iter().enumerate() {
+            facts.take(&Record { seq: seq as u64, at_ms: 10 * seq as u64, wall_ms: 0, kind });
+        }
+        facts
+    }
+
+    fn plan(parallelism: u32) -> RecordKind {
+        let vertices = vec![ObservedVertex { name: "count".into(), parallelism }];
+        RecordKind::Plan { job: "j".into(), plan: ObservedPlan { vertices, edges: vec![] } }
+    }
+
+    fn status(status: &str) -> RecordKind {
+        RecordKind::JobStatus { job: "j".into(), status: status.into() }
+    }
+
+    fn task(subtask: u32, attempt: u32, state: &str) -> RecordKind {
+        let task = TaskName::new("count", subtask);
+        RecordKind::TaskState { job: "j".into(), task, attempt, state: state.into(), executor: None }
+    }
+
+    #[test]
+    fn a_vertex_waits_for_all_its_subtasks() {
+        let running = Trigger::vertex("count", "RUNNING");
+        let one = [plan(2), task(0, 0, "RUNNING")];
+        assert!(!running.holds(&facts(one.clone())), "only one of two");
+        assert!(Trigger::task("count", 0, "RUNNING").holds(&facts(one.clone())));
+        assert!(running.holds(&facts(one.into_iter().chain([task(1, 0, "RUNNING")]))));
+        assert!(!running.holds(&facts([task(0, 0, "RUNNING")])), "the plan is not known");
+    }
+
+    #[test]
+    fn recovered_needs_a_restart() {
+        let before = [plan(1), status("RUNNING"), task(0, 0, "RUNNING")];
+        assert!(Trigger::AllTasksRunning.holds(&facts(before.clone())));
+        assert!(!Trigger::Recovered.holds(&facts(before.clone())));
+        let failed = before.into_iter().chain([task(0, 0, "FAILED"), status("RESTARTING")]);
+        assert!(!Trigger::Recovered.holds(&facts(failed.clone())));
+        let again = failed.chain([status("RUNNING"), task(0, 1, "RUNNING")]);
+        assert!(Trigger::Recovered.holds(&facts(again)));
+    }
+
+    #[test]
+    fn checkpoints_are_counted_from_the_heal() {
+        let completed =
+            |id| RecordKind::Checkpoint { job: "j".into(), id, event: CheckpointEvent::Completed { bytes: 0 } };
+        let healed = RecordKind::Fault { fault: "hole".into(), event: FaultEvent::HealVerified };
+        let trigger = Trigger::CheckpointsSinceHealed { fault: "hole".into(), count: 1 };
+        assert!(!trigger.holds(&facts([completed(1), healed.clone()])));
+        assert!(trigger.holds(&facts([completed(1), healed, completed(2)])));
+    }
+
+    #[test]
+    fn time_counts_from_the_submission() {
+        let submitted = RecordKind::JobSubmitted { job: "j".into(), name: "n".into() };
+        let mut facts = facts([status("RUNNING"), submitted]);
+        assert!(!Trigger::AfterMs(5).holds(&facts));
+        facts.at(15);
+        assert!(Trigger::AfterMs(5).holds(&facts));
+    }
+
+    #[test]
+    fn all_means_all() {
+        let acts =
+            RecordKind::Fault { fault: "kill".into(), event: FaultEvent::Effective { losses: Losses::default() } };
+        let both = Trigger::All(vec![Trigger::fault_effective("kill"), Trigger::JobStatus("RESTARTING".into())]);
+        assert!(!both.holds(&facts([acts.clone()])));
+        assert!(both.holds(&facts([acts, status("RESTARTING")])));
+        assert_eq!(both.to_string(), "when `kill` acts and when the job is RESTARTING");
+    }
+
+    fn at(seq: u64, at_ms: u64, kind: RecordKind) -> Record {
+        Record { seq, at_ms, wall_ms: 0, kind }
+    }
+
+    fn request(operation: &str, key: &str) -> RecordKind {
+        RecordKind::StoreRequest { op: operation.into(), key: key.into(), status: 200, bytes: 1 }
+    }
+
+    #[test]
+    fn a_checkpoint_is_in_progress_from_its_trigger_to_its_end() {
+        let event = |id, event| RecordKind::Checkpoint { job: "j".into(), id, event };
+        let failed = CheckpointEvent::Failed { message: String::new() };
+        let first = [event(1, CheckpointEvent::Triggered)];
+        let second = [event(1, CheckpointEvent::Completed { bytes: 0 }), event(2, CheckpointEvent::Triggered)];
+        let both: Vec<_> = first.iter().chain(&second).cloned().collect();
+        assert!(Trigger::CheckpointInProgress.holds(&facts(first)));
+        assert!(Trigger::CheckpointInProgress.holds(&facts(both.clone())), "the second is");
+        assert!(Trigger::CheckpointsTriggered(2).holds(&facts(both.clone())));
+        assert!(!Trigger::CheckpointsTriggered(3).holds(&facts(both.clone())));
+        let over = both.into_iter().chain([event(2, failed)]);
+        assert!(!Trigger::CheckpointInProgress.holds(&facts(over)));
+    }
+
+    #[test]
+    fn the_nth_store_request_of_a_kind_is_counted_by_operation_and_key() {
+        let third = Trigger::store_requests("PutObject", "*/chk-*", 3);
+        let records = [
+            request("PutObject", "j/chk-1/a"),
+            request("PutObject", "j/shared/a"),
+            request("GetObject", "j/chk-1/a"),
+            request("PutObject", "j/chk-1/b"),
+        ];
+        assert!(!third.holds(&facts(records.clone())));
+        assert!(third.holds(&facts(records.into_iter().chain([request("PutObject", "j/chk-1/a")]))));
+        assert_eq!(third.needs(), [Capability::StoreRequests]);
+    }
+
+    #[test]
+    fn the_newest_answer_of_a_probe_counts() {
+        let probe = |answer| RecordKind::Probe { probe: "job".into(), due_ms: 0, latency_us: 1, answer };
+        let saw = |saw: &str| probe(ProbeAnswer::Answered { saw: saw.into() });
+        let initializing = Trigger::ProbeAnswer("INITIALIZING".into());
+        assert!(initializing.holds(&facts([saw("RUNNING"), saw("INITIALIZING")])));
+        assert!(!initializing.holds(&facts([saw("INITIALIZING"), saw("RUNNING")])));
+        let unavailable = probe(ProbeAnswer::Unavailable { error: "503".into() });
+        assert!(!initializing.holds(&facts([saw("INITIALIZING"), unavailable])));
+    }
+
+    #[test]
+    fn bytes_through_the_link_are_taken_as_they_come() {
+        let traffic = |bytes| RecordKind::LinkTraffic { bytes };
+        assert!(!Trigger::LinkBytes(100).holds(&facts([traffic(99)])));
+        assert!(Trigger::LinkBytes(100).holds(&facts([traffic(99), traffic(130)])));
+        assert_eq!(Trigger::LinkBytes(1).not().needs(), [Capability::LinkTraffic], "parts count");
+    }
+
+    #[test]
+    fn after_counts_from_the_record_that_made_the_other_true_even_if_it_is_so_no_more() {
+        let restarting = Trigger::JobStatus("RESTARTING".into());
+        let after = restarting.clone().after_ms(50);
+        let mut facts = Facts::watching([&after]);
+        facts.take(&at(0, 100, status("RESTARTING")));
+        facts.take(&at(1, 120, status("RUNNING")));
+        assert!(!restarting.holds(&facts) && !after.holds(&facts));
+        facts.at(149);
+        assert!(!after.holds(&facts));
+        facts.at(150);
+        assert!(after.holds(&facts));
+        assert_eq!((facts.held_since(&restarting), facts.held_since(&after)), (Some(100), Some(150)));
+        assert_eq!(facts.held_since(&Trigger::Never), None, "nobody waits for it");
+    }
+
+    #[test]
+    fn any_and_not_combine() {
+        let either = Trigger::Any(vec![Trigger::fault_injected("a"), Trigger::JobStatus("FAILED".into())]);
+        assert_eq!(either.to_string(), "when `a` is in place or when the job is FAILED");
+        assert!(!either.holds(&facts([status("RUNNING")])));
+        assert!(either.clone().not().holds(&facts([status("RUNNING")])));
+        assert!(either.holds(&facts([status("FAILED")])));
+        assert_eq!(either.not().faults(), ["a"]);
+    }
+}
