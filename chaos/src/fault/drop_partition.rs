@@ -46,10 +46,7 @@ impl Fault for DropPartition {
             }
         }
         if self.dropped == 0 {
-            return Err(FaultError::Nothing {
-                what: format!("partition {}", self.name),
-                hint: "its producer has not finished, or it was released already",
-            });
+            return Err(FaultError::no_partition(&self.name));
         }
         Ok(())
     }

@@ -4,20 +4,27 @@
 //! it **takes effect**, **heal** it, wait until it **is healed**. A fault that took no effect makes a run vacuous, not
 //! green; a heal is believed only after a probe.
 
+mod corrupt_partition;
 mod drop_partition;
 mod hang_process;
+mod hide_partition;
 mod kill_process;
 mod store_link;
 mod user_code;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+pub use corrupt_partition::CorruptPartition;
+pub(crate) use corrupt_partition::restore_bytes;
 pub use drop_partition::DropPartition;
 pub use hang_process::HangProcess;
+pub use hide_partition::HidePartition;
+pub(crate) use hide_partition::put_back;
 pub use kill_process::KillProcess;
 pub use store_link::{BlackholeStore, RefuseStore, StoreLink};
 pub use user_code::{FailUserCode, HoldUserCode, fault_file_name};
@@ -96,6 +103,28 @@ pub enum FaultError {
         /// What to do.
         hint: &'static str,
     },
+}
+
+impl FaultError {
+    /// There is no partition of that name.
+    fn no_partition(name: &str) -> Self {
+        let hint = "its producer has not finished, or it was released already";
+        Self::Nothing { what: format!("partition {name}"), hint }
+    }
+}
+
+/// The files of a result partition that are complete: one that is still being written is called `*.tmp`. None if it
+/// does not exist.
+fn complete_files(folder: &Path) -> Result<Vec<PathBuf>, FaultError> {
+    let list = || fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+    match list() {
+        Ok(mut files) => {
+            files.retain(|file| file.extension().is_none_or(|extension| extension != "tmp"));
+            Ok(files)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+        Err(source) => Err(FaultError::File { action: "list", path: folder.to_owned(), source }),
+    }
 }
 
 /// One thing that can be broken.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::fault::{put_back, restore_bytes};
 use crate::journal::{OpenEntry, Undo};
 use crate::process::ProcessError;
 use crate::toxiproxy::{ClientError, ToxiproxyClient};
@@ -33,6 +34,10 @@ async fn apply(undo: &Undo) -> Result<(), String> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
             _ => Ok(()),
         },
+        Undo::PutBack { place, aside } => put_back(place, aside).map_err(|error| with_cause(&error)),
+        Undo::RestoreBytes { path, offset, was, is } => {
+            restore_bytes(path, *offset, was, is).map_err(|error| with_cause(&error))
+        }
     }
 }
 
@@ -43,5 +48,44 @@ fn gone_is_done<T>(result: Result<T, ClientError>) -> Result<(), String> {
         Err(error) if error.is_not_found() => Ok(()),
         Err(ClientError::Transport { source, .. }) if source.is_connect() => Ok(()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The error and why, in one line.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::fault::{CorruptPartition, Fault, HidePartition};
+
+    /// Injects a fault, and undoes it as the guardian does when its holder has died: from the journal's words alone.
+    async fn die_holding(mut fault: impl Fault) {
+        let undo = serde_json::to_string(&fault.undo()).expect("written");
+        fault.inject().await.expect("injected");
+        assert!(fault.effect().await.expect("known").bites);
+        assert!(!fault.is_healed().await.expect("known"));
+        let undo = serde_json::from_str(&undo).expect("read");
+        let entry = OpenEntry { id: 1, what: "a fault".to_owned(), undo, until_unix_ms: 0, expired: false };
+        for _ in 0..2 {
+            undo_entry(&entry).await.expect("undone, and a second time there is nothing to do");
+            assert!(fault.is_healed().await.expect("known"));
+        }
+    }
+
+    #[tokio::test]
+    async fn partitions_are_put_back_and_restored() {
+        let folder = tempfile::tempdir().expect("folder");
+        let place = folder.path().join("partition");
+        fs::create_dir(&place).expect("made");
+        fs::write(place.join("0"), "result").expect("written");
+        die_holding(HidePartition::new("read[0]", vec![place.clone()], &folder.path().join("hidden"))).await;
+        assert_eq!(fs::read(place.join("0")).expect("back"), b"result");
+        die_holding(CorruptPartition::new("read[0]", std::slice::from_ref(&place)).expect("there")).await;
+        assert_eq!(fs::read(place.join("0")).expect("restored"), b"result");
     }
 }

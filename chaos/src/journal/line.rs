@@ -36,6 +36,24 @@ pub enum Undo {
         /// Which.
         path: PathBuf,
     },
+    /// Put the files of a folder back that we moved aside, where nothing has taken their place.
+    PutBack {
+        /// The folder they belong to.
+        place: PathBuf,
+        /// The folder we moved them to; removed.
+        aside: PathBuf,
+    },
+    /// Write back the bytes of a file that we changed, if they are still the ones that we wrote.
+    RestoreBytes {
+        /// The file.
+        path: PathBuf,
+        /// Position of the first of them.
+        offset: u64,
+        /// What they were, in hexadecimal digits.
+        was: String,
+        /// What we made of them, in hexadecimal digits.
+        is: String,
+    },
 }
 
 /// A line of the journal.

@@ -97,6 +97,8 @@ async fn a_missing_or_damaged_file_names_its_partition() {
         let end = cluster.coordinator.wait_end(consumer).await;
         let TaskUpdate::Failed(failure) = end else { panic!("{end:?}") };
         assert_eq!(failure.kind, FailureKind::PartitionNotFound(id), "{}", failure.error);
+        let said = if damage.is_some() { "damaged" } else { "not found" };
+        assert!(failure.error.to_string().contains(said), "{}", failure.error);
     }
     // The other file is good, and so is the executor.
     let other = cluster.send_deployment(cluster.deployment("count", 1, 9, 0));

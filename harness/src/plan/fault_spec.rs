@@ -30,6 +30,20 @@ pub enum FaultSpec {
         /// The producing subtask.
         subtask: u32,
     },
+    /// Move the files of what this (finished) task produced out of reach; healing puts them back.
+    HidePartitionOf {
+        /// The producing vertex.
+        vertex: String,
+        /// The producing subtask.
+        subtask: u32,
+    },
+    /// Change some bytes of what this (finished) task produced; healing changes them back.
+    CorruptPartitionOf {
+        /// The producing vertex.
+        vertex: String,
+        /// The producing subtask.
+        subtask: u32,
+    },
     /// The next call of this task's user code fails, once.
     FailUserCode {
         /// The vertex.
@@ -57,7 +71,9 @@ impl FaultSpec {
         match self {
             Self::KillExecutorOf { .. } | Self::HangExecutorOf { .. } => Capability::ExecutorProcesses,
             Self::KillCoordinator => Capability::CoordinatorProcesses,
-            Self::DropPartitionOf { .. } => Capability::Partitions,
+            Self::DropPartitionOf { .. } | Self::HidePartitionOf { .. } | Self::CorruptPartitionOf { .. } => {
+                Capability::Partitions
+            }
             Self::FailUserCode { .. } | Self::HoldUserCode { .. } => Capability::UserCode,
             Self::BlackholeStore | Self::RefuseStore => Capability::StoreLink,
         }
@@ -77,6 +93,8 @@ impl fmt::Display for FaultSpec {
             Self::HangExecutorOf { vertex, subtask } => write!(f, "hang the executor of {vertex}[{subtask}]"),
             Self::KillCoordinator => f.write_str("kill the leading coordinator"),
             Self::DropPartitionOf { vertex, subtask } => write!(f, "drop the partitions of {vertex}[{subtask}]"),
+            Self::HidePartitionOf { vertex, subtask } => write!(f, "hide the partitions of {vertex}[{subtask}]"),
+            Self::CorruptPartitionOf { vertex, subtask } => write!(f, "corrupt the partitions of {vertex}[{subtask}]"),
             Self::FailUserCode { vertex, subtask } => write!(f, "fail user code of {vertex}[{subtask}] once"),
             Self::HoldUserCode { vertex, subtasks } => write!(f, "hold {} subtasks of {vertex}", subtasks.len()),
             Self::BlackholeStore => f.write_str("blackhole the checkpoint store"),

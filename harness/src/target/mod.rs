@@ -28,7 +28,7 @@ pub enum Capability {
     ExecutorProcesses,
     /// Kill the coordinator's process, with a standby that takes over.
     CoordinatorProcesses,
-    /// Delete a result partition where it lies.
+    /// Delete, hide or corrupt a result partition where it lies.
     Partitions,
     /// Make user code fail or wait.
     UserCode,

@@ -17,12 +17,16 @@ const MAX_GAP_MS: u64 = 2_000;
 
 /// The folder that is counted, and what the count must come to: worked out once, when first asked for.
 #[derive(Clone)]
-struct Input {
+pub(super) struct Input {
     folder: PathBuf,
     expected: Arc<OnceLock<BTreeMap<String, u64>>>,
 }
 
 impl Input {
+    pub(super) fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), expected: Arc::default() }
+    }
+
     fn check(&self, output: &Path) -> io::Result<OutputFacts> {
         let expected = match self.expected.get() {
             Some(expected) => expected,
@@ -36,13 +40,18 @@ impl Input {
 }
 
 pub(super) fn plans(folder: &Path) -> Vec<Plan> {
-    let input = Input { folder: folder.to_owned(), expected: Arc::default() };
+    let input = Input::of(folder);
     [control, user_failure, executor_killed, partition_dropped, coordinator_killed].map(|plan| plan(&input)).to_vec()
 }
 
 fn plan(name: &str, about: &str, input: &Input) -> Plan {
+    counts(&format!("batch::{name}"), about, input)
+}
+
+/// A word count whose output must be whole.
+pub(super) fn counts(name: &str, about: &str, input: &Input) -> Plan {
     let checked = input.clone();
-    Plan::new(format!("batch::{name}"), about, NAME)
+    Plan::new(name, about, NAME)
         .param("input", input.folder.display())
         .param("output", OUTPUT_PLACEHOLDER)
         .param("faults", FAULTS_PLACEHOLDER)
@@ -55,21 +64,25 @@ fn plan(name: &str, about: &str, input: &Input) -> Plan {
         .output(move |output| checked.check(output))
 }
 
+/// Expects no restart, and answers all the while.
+pub(super) fn is_undisturbed(plan: Plan) -> Plan {
+    plan.expect(Expectation::RestartCount(RestartCount { max: Some(0), ..RestartCount::default() }))
+        .expect(Expectation::answers_within(MAX_GAP_MS))
+}
+
 /// Expects exactly the restarts that the rule names, and answers all the while.
-fn recovers(plan: Plan) -> Plan {
+pub(super) fn recovers(plan: Plan) -> Plan {
     plan.expect(Expectation::restart_set())
         .expect(Expectation::RecoveryTime(RecoveryTime::default()))
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
-fn all_of(vertex: &str) -> FaultSpec {
+pub(super) fn all_of(vertex: &str) -> FaultSpec {
     FaultSpec::HoldUserCode { vertex: vertex.to_owned(), subtasks: vec![0, 1, 2] }
 }
 
 fn control(input: &Input) -> Plan {
-    plan("control", "Nothing is broken: whatever is red here is not recovery's fault.", input)
-        .expect(Expectation::RestartCount(RestartCount { max: Some(0), ..RestartCount::default() }))
-        .expect(Expectation::answers_within(MAX_GAP_MS))
+    is_undisturbed(plan("control", "Nothing is broken: whatever is red here is not recovery's fault.", input))
 }
 
 fn user_failure(input: &Input) -> Plan {

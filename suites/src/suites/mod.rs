@@ -2,6 +2,7 @@
 
 mod batch;
 mod check;
+mod partitions;
 mod stream;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,12 @@ pub fn headline(input: &Path) -> Vec<Plan> {
     let mut plans = batch::plans(input);
     plans.extend(stream::plans());
     plans
+}
+
+/// The suites of the faults that the headline suites do without.
+#[must_use]
+pub fn of_each_fault(input: &Path) -> Vec<Plan> {
+    partitions::plans(input)
 }
 
 /// What the batch job counts when nothing else is asked for: the sources of this workspace if they are still where

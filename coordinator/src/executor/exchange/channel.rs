@@ -84,7 +84,8 @@ async fn read_channel(
         match Frame::decode(body).map_err(|error| broken(&error))? {
             Frame::Alive => {}
             Frame::Error(StreamError::ProducerFailed) => return Err(ChannelFailure::ProducerFailed),
-            Frame::Error(StreamError::NotFound) => return Err(not_found(channel)),
+            Frame::Error(StreamError::NotFound) => return Err(not_found(channel, "not found on")),
+            Frame::Error(StreamError::Damaged) => return Err(not_found(channel, "damaged on the disk of")),
             Frame::EndOfPartition => {
                 inbox.push(index, Frame::EndOfPartition, bytes).await;
                 return Ok(());
@@ -142,10 +143,10 @@ fn of_data_set(channel: &InputChannel, failure: ChannelFailure) -> ChannelFailur
     }
 }
 
-fn not_found(channel: &InputChannel) -> ChannelFailure {
+/// A damaged partition is as good as none: Flink's failure for it names the producer, too, so that it runs again.
+fn not_found(channel: &InputChannel, how: &str) -> ChannelFailure {
     let partition = channel.partition;
-    let message =
-        format!("PartitionNotFoundException: partition {} not found on {}", display(partition), channel.executor);
+    let message = format!("PartitionNotFoundException: partition {} {how} {}", display(partition), channel.executor);
     failure(FailureKind::PartitionNotFound(partition), TaskError::new(message))
 }
 

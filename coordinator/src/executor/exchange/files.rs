@@ -2,7 +2,8 @@
 //!
 //! A partition is a folder with a file for each subpartition. A file is written under a temporary name and gets its
 //! own once it is complete; it is a sequence of frames `length (4) | CRC-32 (4) | body`, of which the last is
-//! `EndOfPartition`. Whatever is missing, cut off or damaged is therefore found, and means: not found.
+//! `EndOfPartition`. Whatever is missing, cut off or damaged is therefore found, and the consumer's failure names the
+//! partition: its producer runs again.
 //!
 //! The hybrid types are kept here too: they may be *requested* while they are produced, and are served from the
 //! moment they are complete. That is what their contract allows, without the speed that they exist for.
@@ -178,6 +179,13 @@ pub(crate) enum DamagedFile {
     Io(#[from] io::Error),
     #[error("a frame's checksum is wrong")]
     Checksum,
+}
+
+impl DamagedFile {
+    /// There is no file at all.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 /// Reads one subpartition. All calls block.

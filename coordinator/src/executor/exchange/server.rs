@@ -167,8 +167,9 @@ impl Consumer {
                 Ok(Ok(read)) if files.state() == FileState::Complete => read,
                 Ok(Err(error)) => {
                     warn!(error = &error as &dyn std::error::Error, folder = %files.folder().display(), subpartition,
-                        "a result partition is damaged");
-                    return self.fail(StreamError::NotFound).await;
+                        "a result partition cannot be read");
+                    let is_missing = error.is_missing();
+                    return self.fail(if is_missing { StreamError::NotFound } else { StreamError::Damaged }).await;
                 }
                 // Released while it was read, or the runtime shuts down.
                 Ok(Ok(_)) | Err(_) => return self.fail(StreamError::NotFound).await,

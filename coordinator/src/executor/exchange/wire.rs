@@ -27,8 +27,10 @@ pub(crate) struct PartitionRequest {
 /// Why a stream ended before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamError {
-    /// No such partition here, or its file is damaged.
+    /// No such partition here, or a file of it is missing.
     NotFound,
+    /// It is here, but what lies on the disk is not what was written.
+    Damaged,
     /// The producer failed or was cancelled.
     ProducerFailed,
 }
@@ -62,6 +64,7 @@ const END_OF_PARTITION: u8 = 4;
 const ALIVE: u8 = 5;
 const NOT_FOUND: u8 = 6;
 const PRODUCER_FAILED: u8 = 7;
+const DAMAGED: u8 = 8;
 
 impl Frame {
     pub(crate) fn encode(&self) -> Bytes {
@@ -82,6 +85,7 @@ impl Frame {
             Self::EndOfPartition => Bytes::from_static(&[END_OF_PARTITION]),
             Self::Alive => Bytes::from_static(&[ALIVE]),
             Self::Error(StreamError::NotFound) => Bytes::from_static(&[NOT_FOUND]),
+            Self::Error(StreamError::Damaged) => Bytes::from_static(&[DAMAGED]),
             Self::Error(StreamError::ProducerFailed) => Bytes::from_static(&[PRODUCER_FAILED]),
         }
     }
@@ -97,6 +101,7 @@ impl Frame {
             END_OF_PARTITION => Self::EndOfPartition,
             ALIVE => Self::Alive,
             NOT_FOUND => Self::Error(StreamError::NotFound),
+            DAMAGED => Self::Error(StreamError::Damaged),
             PRODUCER_FAILED => Self::Error(StreamError::ProducerFailed),
             _ => return Err(MalformedFrame("unknown tag")),
         };
@@ -195,6 +200,7 @@ mod tests {
             Frame::EndOfPartition,
             Frame::Alive,
             Frame::Error(StreamError::NotFound),
+            Frame::Error(StreamError::Damaged),
             Frame::Error(StreamError::ProducerFailed),
             Frame::Records(Bytes::from_static(b"xyz")),
         ] {

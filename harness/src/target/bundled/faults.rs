@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use stormproof_chaos::fault::{
-    BlackholeStore, DropPartition, FailUserCode, Fault, HangProcess, HoldUserCode, KillProcess, RefuseStore,
+    BlackholeStore, CorruptPartition, DropPartition, FailUserCode, Fault, HangProcess, HidePartition, HoldUserCode,
+    KillProcess, RefuseStore,
 };
 use stormproof_coordinator::graph::VertexId;
 
@@ -38,10 +39,16 @@ pub(super) fn resolve(
             (Box::new(KillProcess::new("kill-coordinator", &name, process(cluster, &name)?)), none())
         }
         FaultSpec::DropPartitionOf { vertex, subtask } => {
-            let task = TaskName::new(vertex, *subtask);
-            let folders = partition_folders(cluster, timeline, job, &task)?;
-            let partition = PartitionName { producer: task.clone(), data_set: None };
-            (Box::new(DropPartition::new(task.to_string(), folders)), Losses { partitions: vec![partition], ..none() })
+            let (name, folders, losses) = partitions(cluster, timeline, job, vertex, *subtask)?;
+            (Box::new(DropPartition::new(name, folders)), losses)
+        }
+        FaultSpec::HidePartitionOf { vertex, subtask } => {
+            let (name, folders, losses) = partitions(cluster, timeline, job, vertex, *subtask)?;
+            (Box::new(HidePartition::new(name, folders, &cluster.work_dir.join("hidden"))), losses)
+        }
+        FaultSpec::CorruptPartitionOf { vertex, subtask } => {
+            let (name, folders, losses) = partitions(cluster, timeline, job, vertex, *subtask)?;
+            (Box::new(CorruptPartition::new(name, &folders)?), losses)
         }
         FaultSpec::FailUserCode { vertex, subtask } => {
             let losses = Losses { tasks: vec![TaskName::new(vertex, *subtask)], ..none() };
@@ -78,6 +85,21 @@ fn leader(cluster: &BundledCluster) -> Result<String, TargetError> {
         what: format!("the leader at {address} is no coordinator of this cluster"),
         hint: "this is a bug".to_owned(),
     })
+}
+
+/// The name of a task whose partitions are broken, where they lie, and that they are lost.
+fn partitions(
+    cluster: &BundledCluster,
+    timeline: &Timeline,
+    job: Option<&str>,
+    vertex: &str,
+    subtask: u32,
+) -> Result<(String, Vec<PathBuf>, Losses), TargetError> {
+    let task = TaskName::new(vertex, subtask);
+    let folders = partition_folders(cluster, timeline, job, &task)?;
+    let name = task.to_string();
+    let partition = PartitionName { producer: task, data_set: None };
+    Ok((name, folders, Losses { partitions: vec![partition], ..Losses::default() }))
 }
 
 /// Where the partitions of a task's current attempt lie.
