@@ -144,13 +144,14 @@ impl Lease {
         self.journal.is_lost(self.entry)
     }
 
-    /// Heals the fault, waits until a probe says so, and strikes it out of the journal.
+    /// Heals the fault, waits until a probe says so, and strikes it out of the journal; gives what it did in the end.
     ///
     /// # Errors
     /// When it may still be there after `deadline`; the journal then keeps it open. When it is healed, but the lease had
     /// ended before: nobody knows since when it was gone.
     pub async fn heal(mut self, deadline: Duration) -> Result<Effect, LeaseError> {
-        let last = self.effect().await.cloned().unwrap_or_default();
+        let mut last = self.effect().await.cloned().unwrap_or_default();
+        last.counts.extend(caught(async { Ok(self.fault.counted().await) }).await.unwrap_or_default());
         let lost = self.is_lost();
         let healed = timeout(deadline, caught(self.fault.heal())).await;
         match healed {

@@ -11,6 +11,7 @@ mod hide_partition;
 mod kill_process;
 mod store_link;
 mod user_code;
+mod user_code_rule;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +29,7 @@ pub(crate) use hide_partition::put_back;
 pub use kill_process::KillProcess;
 pub use store_link::{BlackholeStore, RefuseStore, StoreLink};
 pub use user_code::{FailUserCode, HoldUserCode, fault_file_name};
+pub use user_code_rule::{FailUserCodeByRule, FailureKind, UserCodeRule};
 
 use crate::journal::Undo;
 use crate::process::ProcessError;
@@ -150,6 +152,12 @@ pub trait Fault: Send + Sync {
     /// # Errors
     /// When that could not be found out.
     async fn effect(&mut self) -> Result<Effect, FaultError>;
+
+    /// Counters as they stand now, of a fault that goes on counting after it has bitten; asked once more before it is
+    /// healed.
+    async fn counted(&mut self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 
     /// Takes it back. "Already gone" is done.
     ///

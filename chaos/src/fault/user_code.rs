@@ -27,7 +27,7 @@ async fn create(path: &Path) -> Result<(), FaultError> {
 }
 
 /// Removes a file; true if it was there.
-async fn remove(path: &Path) -> Result<bool, FaultError> {
+pub(super) async fn remove(path: &Path) -> Result<bool, FaultError> {
     match tokio::fs::remove_file(path).await {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -59,6 +59,10 @@ impl Fault for Scripted {
         Ok(Effect { bites, counts: BTreeMap::new() })
     }
 
+    async fn counted(&mut self) -> BTreeMap<String, u64> {
+        BTreeMap::from([("calls".to_owned(), self.calls().len() as u64)])
+    }
+
     async fn heal(&mut self) -> Result<(), FaultError> {
         self.called("heal");
         if self.heal_fails { Err(FaultError::Nothing { what: "it".to_owned(), hint: "try again" }) } else { Ok(()) }
@@ -86,6 +90,7 @@ async fn a_fault_is_open_in_the_journal_from_before_it_is_done_until_it_is_heale
     assert!(lease.effect().await.expect("known").bites, "once it has bitten it has bitten");
     let effect = lease.heal(Duration::from_secs(20)).await.expect("healed");
     assert!(effect.bites);
+    assert_eq!(effect.counts["calls"], 3, "counted once more before it was healed");
     assert_eq!(open(&path), 0);
     // The first probe still saw it, so it was asked again.
     assert_eq!(fault.calls(), ["inject", "effect", "effect", "heal", "is_healed", "is_healed"]);

@@ -62,8 +62,12 @@ pub struct ExecutorConfig {
     pub data_address: String,
     /// Checkpoint store, for large state.
     pub store: Option<StoreConfig>,
-    /// Where user-code faults are looked for: files `fail-<vertex>-<subtask>` (one failure, the file is removed) and
-    /// `failalways-<vertex>-<subtask>`; spaces and slashes of the vertex name are written `_`.
+    /// Where user-code faults are looked for: files `fail-<vertex>-<subtask>` and `failalways-<vertex>-<subtask>`;
+    /// spaces and slashes of the vertex name are written `_`. An empty `fail-` file means one failure, now, and is
+    /// removed; any other is a rule, one JSON object: `{"after_records": 100, "per_million": 500, "seed": 7, "kind":
+    /// "recoverable", "times": 3, "until_unix_ms": 1796011461123}`. All of it may be left out; `kind` may also be
+    /// `non-recoverable` and `panic`. The length of `thrown-<vertex>-<subtask>` is how often a rule has acted. What
+    /// cannot be understood fails the task. A file that is not empty must be renamed into place.
     pub chaos_dir: Option<PathBuf>,
     /// Cluster configuration by Flink's keys.
     pub settings: BTreeMap<String, String>,

@@ -19,7 +19,7 @@
 //!   executor, `GARBAGE_QUEUE_ITEMS` per job. An executor whose queue is full hangs and is dropped.
 //! * A job's end is published once it is recorded: nobody sees an end that a leader change could undo.
 
-mod clock;
+pub(crate) mod clock;
 pub mod coordinator;
 mod dispatcher;
 pub mod error;

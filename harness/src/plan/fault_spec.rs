@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use stormproof_chaos::fault::UserCodeRule;
+
 use crate::target::Capability;
 
 /// A fault, before its victim is known.
@@ -51,6 +53,15 @@ pub enum FaultSpec {
         /// The subtask.
         subtask: u32,
     },
+    /// User code of this task fails by a rule.
+    FailUserCodeByRule {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+        /// By which.
+        rule: UserCodeRule,
+    },
     /// User code of these tasks waits while the fault lasts: holds the job in a known state.
     HoldUserCode {
         /// The vertex.
@@ -75,7 +86,27 @@ impl FaultSpec {
                 Capability::Partitions
             }
             Self::FailUserCode { .. } | Self::HoldUserCode { .. } => Capability::UserCode,
+            Self::FailUserCodeByRule { .. } => Capability::UserCodeRules,
             Self::BlackholeStore | Self::RefuseStore => Capability::StoreLink,
+        }
+    }
+
+    /// Finds a number that makes no sense.
+    ///
+    /// # Errors
+    /// Which, and what it must be.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Self::FailUserCodeByRule { rule: UserCodeRule { per_million, times, .. }, .. } => {
+                if !(1..=1_000_000).contains(per_million) {
+                    Err("`per_million` must be from 1 to 1000000")
+                } else if *times == 0 {
+                    Err("`times` must be at least 1")
+                } else {
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
         }
     }
 
@@ -96,6 +127,9 @@ impl fmt::Display for FaultSpec {
             Self::HidePartitionOf { vertex, subtask } => write!(f, "hide the partitions of {vertex}[{subtask}]"),
             Self::CorruptPartitionOf { vertex, subtask } => write!(f, "corrupt the partitions of {vertex}[{subtask}]"),
             Self::FailUserCode { vertex, subtask } => write!(f, "fail user code of {vertex}[{subtask}] once"),
+            Self::FailUserCodeByRule { vertex, subtask, rule } => {
+                write!(f, "fail user code of {vertex}[{subtask}] {rule}")
+            }
             Self::HoldUserCode { vertex, subtasks } => write!(f, "hold {} subtasks of {vertex}", subtasks.len()),
             Self::BlackholeStore => f.write_str("blackhole the checkpoint store"),
             Self::RefuseStore => f.write_str("refuse connections to the checkpoint store"),

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
+pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};
 pub use trigger::Trigger;
 
 use crate::oracle::Expectation;
@@ -151,6 +152,18 @@ pub enum PlanError {
         /// What it waits for.
         unknown: String,
     },
+    /// A fault with a number that makes no sense.
+    #[error("plan `{plan}`: fault `{fault}` cannot {spec}: {problem}")]
+    BadFault {
+        /// The plan.
+        plan: String,
+        /// The fault.
+        fault: String,
+        /// What it is to do.
+        spec: String,
+        /// Which number, and what it must be.
+        problem: &'static str,
+    },
     /// No slots at all.
     #[error("plan `{plan}` asks for {executors} executors with {slots} slots; both must be at least 1")]
     NoSlots {
@@ -257,6 +270,10 @@ impl Plan {
             if !names.insert(fault.name.as_str()) {
                 return Err(PlanError::DuplicateFault { plan: self.name.clone(), fault: fault.name.clone() });
             }
+            if let Err(problem) = fault.spec.check() {
+                let (plan, fault, spec) = (self.name.clone(), fault.name.clone(), fault.spec.to_string());
+                return Err(PlanError::BadFault { plan, fault, spec, problem });
+            }
         }
         for fault in &self.faults {
             let unknown = [&fault.begin, &fault.heal]
@@ -308,6 +325,18 @@ mod tests {
             Trigger::BeforeSubmission,
         );
         assert!(matches!(plan.check(), Err(PlanError::DuplicateFault { .. })));
+    }
+
+    #[test]
+    fn a_number_that_makes_no_sense_is_refused_before_anything_starts() {
+        let error = |rule: UserCodeRule| {
+            let fail = FaultSpec::FailUserCodeByRule { vertex: "count".into(), subtask: 1, rule };
+            plan().fault("fail", fail, Trigger::BeforeSubmission).check().expect_err("refused").to_string()
+        };
+        let never = error(UserCodeRule { times: 0, ..UserCodeRule::default() });
+        assert!(never.contains("`fail`") && never.contains("count[1]") && never.contains("at least 1"), "{never}");
+        let too_often = error(UserCodeRule { per_million: 1_000_001, ..UserCodeRule::default() });
+        assert!(too_often.contains("`per_million` must be from 1 to 1000000"), "{too_often}");
     }
 
     #[test]

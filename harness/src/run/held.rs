@@ -16,7 +16,7 @@ const HEAL_DEADLINE: Duration = Duration::from_secs(10);
 
 enum State {
     Waiting,
-    Held { lease: Box<Lease>, losses: Losses, effective: bool },
+    Held { lease: Box<Lease>, losses: Losses, effective: bool, counts: BTreeMap<String, u64> },
     Over,
 }
 
@@ -90,7 +90,8 @@ impl<'a> HeldFaults<'a> {
             Ok(lease) => {
                 let after_fact_ms = since.map(|since| self.recorder.now_ms().saturating_sub(since));
                 self.record(position, FaultEvent::InPlace { after_fact_ms });
-                self.faults[position].1 = State::Held { lease: Box::new(lease), losses, effective: false };
+                self.faults[position].1 =
+                    State::Held { lease: Box::new(lease), losses, effective: false, counts: BTreeMap::new() };
                 self.observe(position).await;
             }
             Err(error) => self.broke(position, "inject", &error),
@@ -98,12 +99,13 @@ impl<'a> HeldFaults<'a> {
     }
 
     async fn observe(&mut self, position: usize) {
-        let State::Held { lease, losses, effective } = &mut self.faults[position].1 else { return };
+        let State::Held { lease, losses, effective, counts } = &mut self.faults[position].1 else { return };
         match lease.effect().await {
             Ok(effect) if effect.bites => {
                 *effective = true;
                 let losses = losses.clone();
-                let counts = effect.counts.clone();
+                counts.clone_from(&effect.counts);
+                let counts = counts.clone();
                 self.record(position, FaultEvent::Effective { losses });
                 self.record_effects(position, counts);
             }
@@ -118,11 +120,12 @@ impl<'a> HeldFaults<'a> {
 
     async fn heal(&mut self, position: usize) {
         let state = std::mem::replace(&mut self.faults[position].1, State::Over);
-        let State::Held { lease, .. } = state else { return };
+        let State::Held { lease, counts, .. } = state else { return };
         match lease.heal(HEAL_DEADLINE).await {
             Ok(effect) => {
-                // What it did up to its end.
-                self.record_effects(position, effect.counts);
+                // What it did after it was first seen to act.
+                let grown = effect.counts.into_iter().filter(|(what, count)| counts.get(what) != Some(count));
+                self.record_effects(position, grown);
                 self.record(position, FaultEvent::Healed);
                 self.record(position, FaultEvent::HealVerified);
             }
@@ -139,6 +142,12 @@ impl<'a> HeldFaults<'a> {
     fn broke(&mut self, position: usize, step: &str, error: &(dyn std::error::Error + 'static)) {
         self.record(position, FaultEvent::Broke { step: step.to_owned(), error: chain(error) });
         self.faults[position].1 = State::Over;
+    }
+
+    fn record_effects(&self, position: usize, counts: impl IntoIterator<Item = (String, u64)>) {
+        for (what, count) in counts {
+            self.record(position, FaultEvent::Effects { count, what: what.replace('_', " ") });
+        }
     }
 
     fn record(&self, position: usize, event: FaultEvent) {

@@ -32,6 +32,8 @@ pub enum Capability {
     Partitions,
     /// Make user code fail or wait.
     UserCode,
+    /// Make user code fail by a rule.
+    UserCodeRules,
     /// Break the way to the checkpoint store.
     StoreLink,
     /// See each request that reaches the checkpoint store.
@@ -49,6 +51,7 @@ impl Capability {
             Self::CoordinatorProcesses => "coordinator-processes",
             Self::Partitions => "partitions",
             Self::UserCode => "user-code",
+            Self::UserCodeRules => "user-code-rules",
             Self::StoreLink => "store-link",
             Self::StoreRequests => "store-requests",
             Self::LinkTraffic => "link-traffic",

@@ -4,6 +4,7 @@ mod batch;
 mod check;
 mod partitions;
 mod stream;
+mod user_code;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,9 @@ pub fn headline(input: &Path) -> Vec<Plan> {
 /// The suites of the faults that the headline suites do without.
 #[must_use]
 pub fn of_each_fault(input: &Path) -> Vec<Plan> {
-    partitions::plans(input)
+    let mut plans = partitions::plans(input);
+    plans.extend(user_code::plans(input));
+    plans
 }
 
 /// What the batch job counts when nothing else is asked for: the sources of this workspace if they are still where

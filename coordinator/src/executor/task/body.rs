@@ -41,7 +41,7 @@ pub(super) fn run(
         params: deployment.params.clone(),
     };
     let is_source = matches!(vertex.code, VertexCode::Source(_));
-    let mut faults = Faults::new(environment.chaos_dir.as_deref(), &info);
+    let mut faults = Faults::new(environment.chaos_dir.as_deref(), &info, is_source, task.counters.clone());
     let mut context = Context::new(info, is_source, task.signal.clone(), task.controls.clone(), reports.clone());
     let storage = environment.storage.clone();
     let snapshots = SnapshotWriter::start(&environment.runtime, storage, task.attempt, reports.clone());

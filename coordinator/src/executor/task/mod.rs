@@ -5,6 +5,7 @@ mod body;
 mod context;
 mod controls;
 mod driver;
+mod fault_rule;
 mod faults;
 mod operator;
 mod snapshots;

@@ -54,6 +54,7 @@ impl BundledConfig {
             Capability::ExecutorProcesses,
             Capability::Partitions,
             Capability::UserCode,
+            Capability::UserCodeRules,
             Capability::StoreLink,
         ]);
         if self.shape.standbys > 0 {

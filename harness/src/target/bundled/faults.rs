@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use stormproof_chaos::fault::{
-    BlackholeStore, CorruptPartition, DropPartition, FailUserCode, Fault, HangProcess, HidePartition, HoldUserCode,
-    KillProcess, RefuseStore,
+    BlackholeStore, CorruptPartition, DropPartition, FailUserCode, FailUserCodeByRule, Fault, HangProcess,
+    HidePartition, HoldUserCode, KillProcess, RefuseStore,
 };
 use stormproof_coordinator::graph::VertexId;
 
@@ -53,6 +53,11 @@ pub(super) fn resolve(
         FaultSpec::FailUserCode { vertex, subtask } => {
             let losses = Losses { tasks: vec![TaskName::new(vertex, *subtask)], ..none() };
             (Box::new(FailUserCode::new(faults_dir, vertex, *subtask)), losses)
+        }
+        FaultSpec::FailUserCodeByRule { vertex, subtask, rule } => {
+            let losses = Losses { tasks: vec![TaskName::new(vertex, *subtask)], ..none() };
+            let ttl = cluster.link.lease_ttl;
+            (Box::new(FailUserCodeByRule::new(faults_dir, vertex, *subtask, rule.clone(), ttl)), losses)
         }
         FaultSpec::HoldUserCode { vertex, subtasks } => {
             (Box::new(HoldUserCode::new(faults_dir, vertex, subtasks.iter().copied())), none())
