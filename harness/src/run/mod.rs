@@ -8,10 +8,11 @@ mod outcome;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use stormproof_chaos::journal::Journal;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 pub use options::{Progress, RunOptions, Silent};
 pub use outcome::Outcome;
@@ -227,12 +228,17 @@ impl<'a> Runner<'a> {
         let mut observer = Observer::new(self.target.rest().clone(), self.recorder.clone(), job);
         let prober = self.start_probes(job);
         while !observer.is_over() && Instant::now() < self.ends {
+            let mut look = pin!(observer.look());
             // An unanswered look is what the probes measure; here it only means that there is nothing new.
-            let _ = observer.look().await;
+            while timeout(LOOK_EVERY, &mut look).await.is_err() {
+                // A silent control plane keeps no fault from beginning or ending in time. But half a look is no fact.
+                self.facts.at(self.recorder.now_ms());
+                self.step(job).await;
+            }
             self.note_store_requests();
             self.note_link_traffic().await;
             self.take_facts();
-            self.held.step(&self.facts, Some(job), |trigger| trigger.holds(&self.facts)).await;
+            self.step(job).await;
             self.options.progress.status(&self.plan.name, self.facts.status().unwrap_or("submitted"));
             sleep(LOOK_EVERY).await;
         }
@@ -251,6 +257,10 @@ impl<'a> Runner<'a> {
         self.note_store_requests();
         self.note_output(output);
         self.note_leftovers(job).await;
+    }
+
+    async fn step(&mut self, job: &str) {
+        self.held.step(&self.facts, Some(job), |trigger| trigger.holds(&self.facts)).await;
     }
 
     fn start_probes(&self, job: &str) -> Prober {
