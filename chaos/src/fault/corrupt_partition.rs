@@ -161,6 +161,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::guardian::undone_by_the_guardian;
 
     /// A partition of one good file, one of a single byte, an empty one, and one that is being written.
     fn partition() -> (TempDir, CorruptPartition) {
@@ -202,6 +203,16 @@ mod tests {
         assert!(fault.is_healed().await.expect("known"));
         assert_eq!(fs::read(folder.path().join("0")).expect("there"), b"another attempt wrote this");
         assert!(!folder.path().join("1").exists());
+    }
+
+    #[tokio::test]
+    async fn the_guardian_restores_bytes() {
+        let (folder, mut fault) = partition();
+        let undo = fault.undo();
+        fault.inject().await.expect("corrupted");
+        undone_by_the_guardian(undo).await;
+        assert!(fault.is_healed().await.expect("known"));
+        assert_eq!(fs::read(folder.path().join("0")).expect("there"), b"0123456789abcdef");
     }
 
     #[test]

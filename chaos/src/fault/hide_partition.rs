@@ -128,6 +128,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::guardian::undone_by_the_guardian;
 
     /// A partition of two files, a third being written, and its fault.
     fn partition() -> (TempDir, PathBuf, HidePartition) {
@@ -171,5 +172,15 @@ mod tests {
         fault.heal().await.expect("healed");
         assert!(fault.is_healed().await.expect("known"));
         assert!(!place.exists() && !folder.path().join("hidden/partition").exists());
+    }
+
+    #[tokio::test]
+    async fn the_guardian_puts_files_back() {
+        let (_folder, place, mut fault) = partition();
+        let undo = fault.undo();
+        fault.inject().await.expect("hidden");
+        undone_by_the_guardian(undo).await;
+        assert!(fault.is_healed().await.expect("known"));
+        assert_eq!(fs::read(place.join("1")).expect("there"), b"1");
     }
 }

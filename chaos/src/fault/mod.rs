@@ -6,9 +6,11 @@
 
 mod corrupt_partition;
 mod drop_partition;
+mod exit_process;
 mod hang_process;
 mod hide_partition;
 mod kill_process;
+mod slow_process;
 mod store_link;
 mod user_code;
 mod user_code_rule;
@@ -23,10 +25,12 @@ use async_trait::async_trait;
 pub use corrupt_partition::CorruptPartition;
 pub(crate) use corrupt_partition::restore_bytes;
 pub use drop_partition::DropPartition;
+pub use exit_process::ExitProcess;
 pub use hang_process::HangProcess;
 pub use hide_partition::HidePartition;
 pub(crate) use hide_partition::put_back;
 pub use kill_process::KillProcess;
+pub use slow_process::SlowProcess;
 pub use store_link::{BlackholeStore, RefuseStore, StoreLink};
 pub use user_code::{FailUserCode, HoldUserCode, fault_file_name};
 pub use user_code_rule::{FailUserCodeByRule, FailureKind, UserCodeRule};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::user_code::remove;
 use super::{Description, Effect, Fault, FaultError, fault_file_name};
@@ -85,17 +85,8 @@ pub struct FailUserCodeByRule {
     file: RuleFile,
     /// A byte for each failure; the tasks write it.
     thrown: PathBuf,
-    renewal: Option<Renewal>,
-}
-
-/// Writes the file again and again until it is dropped.
-#[derive(Debug)]
-struct Renewal(JoinHandle<()>);
-
-impl Drop for Renewal {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Writes the file again and again.
+    renewal: Option<AbortOnDropHandle<()>>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,19 +99,20 @@ struct RuleFile {
 }
 
 impl RuleFile {
-    async fn write(&self) -> Result<(), FaultError> {
+    /// In one go: a renewal that is aborted has written all of it, or nothing.
+    fn write(&self) -> Result<(), FaultError> {
         let failed = |source| FaultError::File { action: "write", path: self.path.clone(), source };
         let UserCodeRule { after_records, per_million, seed, ref kind, times } = self.rule;
         let until_unix_ms = unix_ms() + u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX / 2);
         let told = Told { after_records, per_million, seed, kind, times, until_unix_ms };
         let text = serde_json::to_vec(&told).map_err(|error| failed(error.into()))?;
-        tokio::fs::write(&self.fresh, text).await.map_err(failed)?;
-        tokio::fs::rename(&self.fresh, &self.path).await.map_err(failed)
+        std::fs::write(&self.fresh, text).map_err(failed)?;
+        std::fs::rename(&self.fresh, &self.path).map_err(failed)
     }
 
     /// Three times in its time to live, for as long as it is there: if it was removed, the guardian has ended it.
-    fn renew(self) -> Renewal {
-        Renewal(tokio::spawn(async move {
+    fn renew(self) -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(tokio::spawn(async move {
             let mut beats = interval(self.ttl / 3);
             beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
             beats.tick().await;
@@ -129,7 +121,7 @@ impl RuleFile {
                 if !self.path.exists() {
                     return;
                 }
-                if let Err(error) = self.write().await {
+                if let Err(error) = self.write() {
                     tracing::warn!(%error, "a fault of user code could not be renewed; it ends by itself");
                 }
             }
@@ -169,7 +161,7 @@ impl Fault for FailUserCodeByRule {
     async fn inject(&mut self) -> Result<(), FaultError> {
         // Of an earlier fault on the same task.
         remove(&self.thrown).await?;
-        self.file.write().await?;
+        self.file.write()?;
         self.renewal = Some(self.file.clone().renew());
         Ok(())
     }
@@ -183,10 +175,10 @@ impl Fault for FailUserCodeByRule {
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
-        if let Some(mut renewal) = self.renewal.take() {
-            renewal.0.abort();
-            // Its last write, if it is in one, must not come after the removal.
-            let _ = (&mut renewal.0).await;
+        if let Some(renewal) = self.renewal.take() {
+            renewal.abort();
+            // Its last write must not come after the removal.
+            let _ = renewal.await;
         }
         for path in self.paths().into_iter().rev() {
             remove(path).await?;
@@ -253,7 +245,7 @@ mod tests {
         }
         let crate::journal::Undo::RemoveFile { path } = &fault.undo()[2] else { panic!("a file") };
         std::fs::remove_file(path).expect("the guardian undoes it");
-        let renewal = &mut fault.renewal.as_mut().expect("held").0;
+        let renewal = fault.renewal.as_mut().expect("held");
         tokio::time::timeout(Duration::from_secs(20), renewal).await.expect("it sees that").expect("no panic");
         assert!(!path.exists());
     }

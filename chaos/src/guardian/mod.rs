@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use self::expiry::{Expiry, runtime};
+#[cfg(test)]
+pub(crate) use self::undo::tests::undone_by_the_guardian;
 use self::undo::undo_entry;
 use crate::journal::{Journal, JournalError, open_entries};
 use crate::process::{ProcessError, ProcessId, tagged_processes};

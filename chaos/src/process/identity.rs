@@ -3,6 +3,8 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,8 @@ impl fmt::Display for ProcessId {
 struct Stat {
     state: char,
     started_ticks: u64,
+    /// As `wait` tells it; 0 while it runs, and if it is none of our business.
+    wait_status: i32,
 }
 
 fn stat(pid: u32) -> Result<Stat, ProcessError> {
@@ -67,7 +71,8 @@ fn stat(pid: u32) -> Result<Stat, ProcessError> {
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let state = fields.first().and_then(|field| field.chars().next()).ok_or_else(malformed)?;
     let started_ticks = fields.get(19).and_then(|field| field.parse().ok()).ok_or_else(malformed)?;
-    Ok(Stat { state, started_ticks })
+    let wait_status = fields.get(49).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Ok(Stat { state, started_ticks, wait_status })
 }
 
 impl ProcessId {
@@ -91,9 +96,20 @@ impl ProcessId {
         self.state().is_ok_and(|state| state == 'T')
     }
 
+    /// How it ended, while it is a zombie: nobody has asked its parent's question yet.
+    #[must_use]
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        let now = self.stat().ok()?;
+        (now.state == 'Z').then(|| ExitStatus::from_raw(now.wait_status))
+    }
+
     fn state(&self) -> Result<char, ProcessError> {
+        Ok(self.stat()?.state)
+    }
+
+    fn stat(&self) -> Result<Stat, ProcessError> {
         let now = stat(self.pid)?;
-        if now.started_ticks == self.started_ticks { Ok(now.state) } else { Err(ProcessError::Gone(self.pid)) }
+        if now.started_ticks == self.started_ticks { Ok(now) } else { Err(ProcessError::Gone(self.pid)) }
     }
 
     /// SIGKILL.
@@ -171,6 +187,23 @@ mod tests {
         wait_until("it is dead", || !process.is_alive());
         child.wait().expect("reaped");
         assert!(matches!(process.kill(), Err(ProcessError::Gone(pid)) if pid == child.id()));
+    }
+
+    #[test]
+    fn tells_how_a_zombie_ended() {
+        let mut child = child();
+        let process = ProcessId::of(child.id()).expect("it runs");
+        assert_eq!(process.exit_status(), None, "it runs");
+        process.kill().expect("kill");
+        wait_until("it is dead", || !process.is_alive());
+        assert_eq!(process.exit_status().and_then(|status| status.signal()), Some(9));
+        child.wait().expect("reaped");
+        assert_eq!(process.exit_status(), None, "nobody knows any more");
+        let mut child = Command::new("sh").args(["-c", "exit 137"]).spawn().expect("sh starts");
+        let process = ProcessId::of(child.id()).expect("it was started");
+        wait_until("it has ended", || !process.is_alive());
+        assert_eq!(process.exit_status().and_then(|status| status.code()), Some(137));
+        child.wait().expect("reaped");
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub struct ExecutorConfig {
     /// removed; any other is a rule, one JSON object: `{"after_records": 100, "per_million": 500, "seed": 7, "kind":
     /// "recoverable", "times": 3, "until_unix_ms": 1796011461123}`. All of it may be left out; `kind` may also be
     /// `non-recoverable` and `panic`. The length of `thrown-<vertex>-<subtask>` is how often a rule has acted. What
-    /// cannot be understood fails the task. A file that is not empty must be renamed into place.
+    /// cannot be understood fails the task. A file `exit-<executor>`, empty or `{"code": 137, "until_unix_ms": …}`,
+    /// ends that executor at once. A file that is not empty must be renamed into place.
     pub chaos_dir: Option<PathBuf>,
     /// Cluster configuration by Flink's keys.
     pub settings: BTreeMap<String, String>,

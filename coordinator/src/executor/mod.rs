@@ -5,6 +5,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `run` | start and end of the process; registering with the leader, again and again |
+//! | `exit` | the end of the process on demand |
 //! | `session` | one connection to one leader: heartbeats, dispatch of messages |
 //! | `tasks` | the tasks that run here, and the watchdog of their cancellation |
 //! | `task` | one task: a thread of its own with user code, barriers, snapshots |
@@ -23,6 +24,7 @@
 //! has its own threads, so the worker only moves bytes.
 
 mod exchange;
+mod exit;
 mod leader;
 mod partitions;
 mod run;

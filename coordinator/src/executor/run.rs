@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::exchange::serve;
+use super::exit;
 use super::leader::Membership;
 use super::partitions::PartitionTable;
 use super::task::Environment;
@@ -131,6 +132,7 @@ pub async fn run(
         () = shutdown => Ok(()),
         Some(attempt) = stuck.recv() => return Err(ExecutorError::TaskStuck(attempt)),
         error = membership.keep() => Err(error),
+        never = exit::on_demand(config.chaos_dir.as_deref(), &config.name) => match never {},
         never = serve(listener, partitions.clone(), millis(&options::PARTITION_REQUEST_TIMEOUT)) => match never {},
     };
     tasks.discard_all();

@@ -23,8 +23,31 @@ pub enum FaultSpec {
         /// The subtask.
         subtask: u32,
     },
+    /// Let the executor that runs this task when the fault begins have only this share of its time; healing gives it
+    /// back.
+    SlowExecutorOf {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+        /// The share that is left, in percent: from 1 to 99.
+        percent: u8,
+    },
+    /// Make the executor that runs this task when the fault begins exit by itself and at once, as one that has run out
+    /// of memory.
+    ExitExecutorOf {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+        /// Its exit code, e.g. 137.
+        code: u8,
+    },
     /// SIGKILL the leading coordinator.
     KillCoordinator,
+    /// SIGSTOP the leading coordinator; healing continues it. (A bundled coordinator keeps its leadership meanwhile:
+    /// the lock that stands for it is the kernel's.)
+    HangCoordinator,
     /// Delete what this (finished) task produced, where it lies.
     DropPartitionOf {
         /// The producing vertex.
@@ -80,8 +103,12 @@ impl FaultSpec {
     #[must_use]
     pub fn needs(&self) -> Capability {
         match self {
-            Self::KillExecutorOf { .. } | Self::HangExecutorOf { .. } => Capability::ExecutorProcesses,
+            Self::KillExecutorOf { .. } | Self::HangExecutorOf { .. } | Self::SlowExecutorOf { .. } => {
+                Capability::ExecutorProcesses
+            }
+            Self::ExitExecutorOf { .. } => Capability::ExecutorExit,
             Self::KillCoordinator => Capability::CoordinatorProcesses,
+            Self::HangCoordinator => Capability::CoordinatorStop,
             Self::DropPartitionOf { .. } | Self::HidePartitionOf { .. } | Self::CorruptPartitionOf { .. } => {
                 Capability::Partitions
             }
@@ -106,6 +133,9 @@ impl FaultSpec {
                     Ok(())
                 }
             }
+            Self::SlowExecutorOf { percent, .. } if !(1..=99).contains(percent) => {
+                Err("`percent` must be from 1 to 99; to stop it altogether, hang it")
+            }
             _ => Ok(()),
         }
     }
@@ -122,6 +152,13 @@ impl fmt::Display for FaultSpec {
         match self {
             Self::KillExecutorOf { vertex, subtask } => write!(f, "kill the executor of {vertex}[{subtask}]"),
             Self::HangExecutorOf { vertex, subtask } => write!(f, "hang the executor of {vertex}[{subtask}]"),
+            Self::SlowExecutorOf { vertex, subtask, percent } => {
+                write!(f, "slow the executor of {vertex}[{subtask}] down to {percent} %")
+            }
+            Self::ExitExecutorOf { vertex, subtask, code } => {
+                write!(f, "make the executor of {vertex}[{subtask}] exit with code {code}")
+            }
+            Self::HangCoordinator => f.write_str("hang the leading coordinator"),
             Self::KillCoordinator => f.write_str("kill the leading coordinator"),
             Self::DropPartitionOf { vertex, subtask } => write!(f, "drop the partitions of {vertex}[{subtask}]"),
             Self::HidePartitionOf { vertex, subtask } => write!(f, "hide the partitions of {vertex}[{subtask}]"),

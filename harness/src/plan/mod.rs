@@ -336,6 +336,9 @@ mod tests {
         let never = error(UserCodeRule { times: 0, ..UserCodeRule::default() });
         assert!(never.contains("`fail`") && never.contains("count[1]") && never.contains("at least 1"), "{never}");
         let too_often = error(UserCodeRule { per_million: 1_000_001, ..UserCodeRule::default() });
+        let slow = FaultSpec::SlowExecutorOf { vertex: "count".into(), subtask: 1, percent: 100 };
+        let slow = plan().fault("slow", slow, Trigger::BeforeSubmission).check().expect_err("refused").to_string();
+        assert!(slow.contains("from 1 to 99"), "{slow}");
         assert!(too_often.contains("`per_million` must be from 1 to 1000000"), "{too_often}");
     }
 

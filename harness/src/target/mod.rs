@@ -24,10 +24,14 @@ use crate::timeline::{Losses, Timeline};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
-    /// Kill or stop an executor's process.
+    /// Kill, stop or slow an executor's process.
     ExecutorProcesses,
+    /// Make an executor exit by itself.
+    ExecutorExit,
     /// Kill the coordinator's process, with a standby that takes over.
     CoordinatorProcesses,
+    /// Stop the coordinator's process for a while.
+    CoordinatorStop,
     /// Delete, hide or corrupt a result partition where it lies.
     Partitions,
     /// Make user code fail or wait.
@@ -48,6 +52,8 @@ impl Capability {
     pub fn name(self) -> &'static str {
         match self {
             Self::ExecutorProcesses => "executor-processes",
+            Self::ExecutorExit => "executor-exit",
+            Self::CoordinatorStop => "coordinator-stop",
             Self::CoordinatorProcesses => "coordinator-processes",
             Self::Partitions => "partitions",
             Self::UserCode => "user-code",

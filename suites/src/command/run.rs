@@ -27,6 +27,9 @@ use crate::suites;
 pub(super) struct RunArguments {
     /// Run only suites whose name contains one of these; a whole name selects that suite alone
     filter: Vec<String>,
+    /// Without a filter, run the suites of each fault as well and not only the headline suites
+    #[arg(long)]
+    all: bool,
     /// A filter must be a whole name
     #[arg(long)]
     exact: bool,
@@ -71,7 +74,11 @@ pub(super) struct RunArguments {
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
     let input = arguments.input.clone().unwrap_or_else(suites::default_input);
     check_input(&input)?;
-    let plans = selected(suites::headline(&input), &arguments.filter, arguments.exact)?;
+    let mut plans = suites::headline(&input);
+    if arguments.all || !arguments.filter.is_empty() {
+        plans.extend(suites::of_each_fault(&input));
+    }
+    let plans = selected(plans, &arguments.filter, arguments.exact)?;
     let parts = arguments.parts.choices()?;
     if arguments.list || arguments.dry_run {
         show(arguments, &plans);

@@ -3,6 +3,7 @@
 mod batch;
 mod check;
 mod partitions;
+mod processes;
 mod stream;
 mod user_code;
 
@@ -23,6 +24,7 @@ pub fn headline(input: &Path) -> Vec<Plan> {
 pub fn of_each_fault(input: &Path) -> Vec<Plan> {
     let mut plans = partitions::plans(input);
     plans.extend(user_code::plans(input));
+    plans.extend(processes::plans(input));
     plans
 }
 

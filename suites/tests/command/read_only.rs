@@ -45,6 +45,11 @@ fn lists_and_dry_runs_start_nothing() {
     assert_eq!(one.ended_quietly(0).stdout, "batch::control\n", "a whole name selects one suite");
     let batch = sandbox.run(&["run", "--list", "batch"]);
     assert!(batch.stdout.lines().count() > 1 && all.stdout.lines().count() > batch.stdout.lines().count());
+    let more = sandbox.run(&["run", "--list", "--all"]);
+    assert!(
+        more.ended_quietly(0).stdout.starts_with(&all.stdout) && more.stdout.contains("executor::exits\n"),
+        "{more:?}"
+    );
     let json = sandbox.run(&["run", "--list", "--json"]).ended_quietly(0).json();
     let listed: Vec<_> = json["suites"].as_array().unwrap().iter().map(|suite| &suite["name"]).collect();
     assert_eq!(listed, all.stdout.lines().collect::<Vec<_>>());

@@ -41,3 +41,17 @@ fn a_green_run_says_so_everywhere_and_names_the_command_that_repeats_it() {
     // The same folder is not written over.
     sandbox.run(&arguments).refused(&["report holds a report already"]);
 }
+
+#[test]
+fn an_executor_that_exits_says_so_in_its_log_and_its_code_is_in_the_report() {
+    let sandbox = Sandbox::new();
+    let finished = sandbox.run(&["run", "executor::exits", "--report", "report"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    sandbox.assert_nothing_left();
+    let suite = sandbox.here().join("report/executor.exits");
+    let log = |number: u32| fs::read_to_string(suite.join(format!("executor-{number}.log"))).unwrap();
+    let exited: Vec<u32> = (1..=3).filter(|number| log(*number).contains("told to exit at once")).collect();
+    assert!(exited.len() == 1 && log(exited[0]).contains("code=137"), "{exited:?}");
+    let timeline = fs::read_to_string(suite.join("timeline.jsonl")).unwrap();
+    assert!(timeline.contains(r#"{"count":137,"what":"exit code"}"#), "the parent sees an exit and no signal");
+}

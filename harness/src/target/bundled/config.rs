@@ -52,6 +52,8 @@ impl BundledConfig {
     pub fn capabilities(&self) -> BTreeSet<Capability> {
         let mut all = BTreeSet::from([
             Capability::ExecutorProcesses,
+            Capability::ExecutorExit,
+            Capability::CoordinatorStop,
             Capability::Partitions,
             Capability::UserCode,
             Capability::UserCodeRules,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use stormproof_chaos::fault::{
-    BlackholeStore, CorruptPartition, DropPartition, FailUserCode, FailUserCodeByRule, Fault, HangProcess,
-    HidePartition, HoldUserCode, KillProcess, RefuseStore,
+    BlackholeStore, CorruptPartition, DropPartition, ExitProcess, FailUserCode, FailUserCodeByRule, Fault, HangProcess,
+    HidePartition, HoldUserCode, KillProcess, RefuseStore, SlowProcess,
 };
 use stormproof_coordinator::graph::VertexId;
 
@@ -33,6 +33,19 @@ pub(super) fn resolve(
             let name = executor_of(timeline, job, vertex, *subtask)?;
             let fault = HangProcess::new("hang-executor", &name, process(cluster, &name)?);
             (Box::new(fault), Losses { executors: vec![name], ..none() })
+        }
+        FaultSpec::SlowExecutorOf { vertex, subtask, percent } => {
+            let name = executor_of(timeline, job, vertex, *subtask)?;
+            (Box::new(SlowProcess::new("slow-executor", &name, process(cluster, &name)?, *percent)), none())
+        }
+        FaultSpec::ExitExecutorOf { vertex, subtask, code } => {
+            let name = executor_of(timeline, job, vertex, *subtask)?;
+            let fault = ExitProcess::new(faults_dir, &name, process(cluster, &name)?, *code, cluster.link.lease_ttl);
+            (Box::new(fault), Losses { executors: vec![name], ..none() })
+        }
+        FaultSpec::HangCoordinator => {
+            let name = leader(cluster)?;
+            (Box::new(HangProcess::new("hang-coordinator", &name, process(cluster, &name)?)), none())
         }
         FaultSpec::KillCoordinator => {
             let name = leader(cluster)?;
