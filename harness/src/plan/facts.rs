@@ -7,11 +7,23 @@ use stormproof_store::glob_matches;
 use super::trigger::Trigger;
 use crate::timeline::{CheckpointEvent, FaultEvent, ProbeAnswer, Record, RecordKind, TaskFact, TaskName};
 
+/// A trigger that somebody waits for.
+#[derive(Debug, Clone, PartialEq)]
+struct Watched {
+    trigger: Trigger,
+    /// When it first held, milliseconds since the run started.
+    since_ms: Option<u64>,
+    /// The last look at which it held.
+    last: Option<u64>,
+}
+
 /// What is known of a run so far, kept up record by record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// Triggers that somebody waits for, and when each first held.
-    watched: Vec<(Trigger, Option<u64>)>,
+    /// Triggers that somebody waits for.
+    watched: Vec<Watched>,
+    /// Looks taken so far: one at each record, one whenever time moves on.
+    looks: u64,
     now_ms: u64,
     submitted_ms: Option<u64>,
     status: Option<String>,
@@ -37,8 +49,8 @@ impl Facts {
     pub fn watching<'a>(triggers: impl IntoIterator<Item = &'a Trigger>) -> Self {
         let mut watched = Vec::new();
         for trigger in triggers.into_iter().flat_map(Trigger::with_parts) {
-            if !watched.iter().any(|(known, _)| known == trigger) {
-                watched.push((trigger.clone(), None));
+            if !watched.iter().any(|known: &Watched| known.trigger == *trigger) {
+                watched.push(Watched { trigger: trigger.clone(), since_ms: None, last: None });
             }
         }
         Self { watched, ..Self::default() }
@@ -112,10 +124,12 @@ impl Facts {
 
     /// A trigger that waits for another is looked at after it: parts stand before the whole.
     fn note_moments(&mut self) {
+        self.looks += 1;
         for position in 0..self.watched.len() {
-            let (trigger, since) = &self.watched[position];
-            if since.is_none() && trigger.holds(self) {
-                self.watched[position].1 = Some(self.now_ms);
+            if self.watched[position].trigger.holds(self) {
+                let watched = &mut self.watched[position];
+                watched.since_ms.get_or_insert(self.now_ms);
+                watched.last = Some(self.looks);
             }
         }
     }
@@ -123,7 +137,29 @@ impl Facts {
     /// When a watched trigger first held, milliseconds since the run started: at the record that made it true.
     #[must_use]
     pub fn held_since(&self, trigger: &Trigger) -> Option<u64> {
-        self.watched.iter().find(|(watched, _)| watched == trigger).and_then(|(_, since)| *since)
+        self.watched(trigger)?.since_ms
+    }
+
+    /// Looks taken so far, to be remembered for [`held_after`](Self::held_after).
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// True if a watched trigger has held at any record after that look, be it for a moment only.
+    #[must_use]
+    pub fn held_after(&self, trigger: &Trigger, look: u64) -> bool {
+        self.watched(trigger).is_some_and(|watched| watched.last > Some(look))
+    }
+
+    fn watched(&self, trigger: &Trigger) -> Option<&Watched> {
+        self.watched.iter().find(|watched| watched.trigger == *trigger)
+    }
+
+    /// Bytes that have passed the link to the store, as last seen.
+    #[must_use]
+    pub fn link_bytes(&self) -> u64 {
+        self.link_bytes
     }
 
     /// The job's state as last seen.
@@ -338,6 +374,21 @@ mod tests {
         assert!(after.holds(&facts));
         assert_eq!((facts.held_since(&restarting), facts.held_since(&after)), (Some(100), Some(150)));
         assert_eq!(facts.held_since(&Trigger::Never), None, "nobody waits for it");
+    }
+
+    #[test]
+    fn a_moment_between_two_looks_is_not_missed() {
+        let none = Trigger::CheckpointInProgress.not();
+        let event = |id, event| RecordKind::Checkpoint { job: "j".into(), id, event };
+        let mut facts = Facts::watching([&none]);
+        facts.take(&at(0, 5, event(1, CheckpointEvent::Triggered)));
+        let look = facts.looks();
+        assert!(!facts.held_after(&none, look));
+        facts.take(&at(1, 9, event(1, CheckpointEvent::Failed { message: String::new() })));
+        facts.take(&at(2, 9, event(2, CheckpointEvent::Triggered)));
+        assert!(!none.holds(&facts), "the next one is under way");
+        assert!(facts.held_after(&none, look));
+        assert!(!facts.held_after(&none, facts.looks()));
     }
 
     #[test]

@@ -16,7 +16,13 @@ const HEAL_DEADLINE: Duration = Duration::from_secs(10);
 
 enum State {
     Waiting,
-    Held { lease: Box<Lease>, losses: Losses, effective: bool, counts: BTreeMap<String, u64> },
+    Held {
+        lease: Box<Lease>,
+        losses: Losses,
+        /// Look at the facts after which it was seen to act.
+        effective: Option<u64>,
+        counts: BTreeMap<String, u64>,
+    },
     Over,
 }
 
@@ -54,13 +60,13 @@ impl<'a> HeldFaults<'a> {
         for position in 0..self.faults.len() {
             let (fault, state) = &self.faults[position];
             match state {
-                State::Waiting if is_due(&fault.begin) => {
-                    self.inject(position, job, facts.held_since(&fault.begin)).await;
-                }
+                State::Waiting if is_due(&fault.begin) => self.inject(position, job, facts).await,
                 State::Held { lease, .. } if lease.is_lost() => self.heal(position).await,
-                State::Held { effective: false, .. } => self.observe(position).await,
+                State::Held { effective: None, .. } => self.observe(position, facts).await,
                 // Not before it has bitten, else it might never.
-                State::Held { effective: true, .. } if fault.heal.holds(facts) => self.heal(position).await,
+                State::Held { effective: Some(look), .. } if facts.held_after(&fault.heal, *look) => {
+                    self.heal(position).await;
+                }
                 _ => {}
             }
         }
@@ -75,8 +81,7 @@ impl<'a> HeldFaults<'a> {
         }
     }
 
-    /// `since`: when its trigger first held.
-    async fn inject(&mut self, position: usize, job: Option<&str>, since: Option<u64>) {
+    async fn inject(&mut self, position: usize, job: Option<&str>, facts: &Facts) {
         let fault = self.faults[position].0;
         let timeline = self.recorder.timeline();
         let resolved = self.target.fault(&fault.spec, &timeline, job, &fault.name).await;
@@ -88,21 +93,22 @@ impl<'a> HeldFaults<'a> {
         self.record(position, FaultEvent::Injected);
         match Lease::inject(made, &self.journal).await {
             Ok(lease) => {
+                let since = facts.held_since(&fault.begin);
                 let after_fact_ms = since.map(|since| self.recorder.now_ms().saturating_sub(since));
                 self.record(position, FaultEvent::InPlace { after_fact_ms });
                 self.faults[position].1 =
-                    State::Held { lease: Box::new(lease), losses, effective: false, counts: BTreeMap::new() };
-                self.observe(position).await;
+                    State::Held { lease: Box::new(lease), losses, effective: None, counts: BTreeMap::new() };
+                self.observe(position, facts).await;
             }
             Err(error) => self.broke(position, "inject", &error),
         }
     }
 
-    async fn observe(&mut self, position: usize) {
+    async fn observe(&mut self, position: usize, facts: &Facts) {
         let State::Held { lease, losses, effective, counts } = &mut self.faults[position].1 else { return };
         match lease.effect().await {
             Ok(effect) if effect.bites => {
-                *effective = true;
+                *effective = Some(facts.looks());
                 let losses = losses.clone();
                 counts.clone_from(&effect.counts);
                 let counts = counts.clone();
@@ -130,12 +136,6 @@ impl<'a> HeldFaults<'a> {
                 self.record(position, FaultEvent::HealVerified);
             }
             Err(error) => self.broke(position, "heal", &error),
-        }
-    }
-
-    fn record_effects(&self, position: usize, counts: BTreeMap<String, u64>) {
-        for (what, count) in counts {
-            self.record(position, FaultEvent::Effects { count, what: what.replace('_', " ") });
         }
     }
 

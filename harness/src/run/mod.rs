@@ -260,7 +260,7 @@ impl<'a> Runner<'a> {
     }
 
     async fn step(&mut self, job: &str) {
-        self.held.step(&self.facts, Some(job), |trigger| trigger.holds(&self.facts)).await;
+        self.held.step(&self.facts, Some(job), |trigger| self.facts.held_after(trigger, 0)).await;
     }
 
     fn start_probes(&self, job: &str) -> Prober {
@@ -297,6 +297,7 @@ impl<'a> Runner<'a> {
             return;
         }
         match self.target.link_bytes().await {
+            Ok(bytes) if bytes == self.facts.link_bytes() => {}
             Ok(bytes) => drop(self.recorder.record(RecordKind::LinkTraffic { bytes })),
             Err(error) => tracing::debug!(error = %chain(&error), "nobody says how much has passed the store's link"),
         }

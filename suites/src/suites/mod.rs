@@ -5,6 +5,7 @@ mod check;
 mod partitions;
 mod processes;
 mod stream;
+mod triggers;
 mod user_code;
 
 use std::path::{Path, PathBuf};
@@ -19,12 +20,13 @@ pub fn headline(input: &Path) -> Vec<Plan> {
     plans
 }
 
-/// The suites of the faults that the headline suites do without.
+/// The suites of the faults and the triggers that the headline suites do without.
 #[must_use]
 pub fn of_each_fault(input: &Path) -> Vec<Plan> {
     let mut plans = partitions::plans(input);
     plans.extend(user_code::plans(input));
     plans.extend(processes::plans(input));
+    plans.extend(triggers::plans());
     plans
 }
 

@@ -18,8 +18,9 @@ pub(super) fn plans() -> Vec<Plan> {
     vec![control(), user_failure(), executor_killed(), failover_without_store(), recovery_blocked()]
 }
 
-fn plan(name: &str, about: &str) -> Plan {
-    Plan::new(format!("stream::{name}"), about, NAME)
+/// The streaming job under the suite `name`.
+pub(super) fn plan(name: &str, about: &str) -> Plan {
+    Plan::new(name, about, NAME)
         .param("output", OUTPUT_PLACEHOLDER)
         .param("faults", FAULTS_PLACEHOLDER)
         .param("records", SHAPE.records)
@@ -37,14 +38,14 @@ fn plan(name: &str, about: &str) -> Plan {
         .output(|output| check::stream(SHAPE, output))
 }
 
-fn recovers(plan: Plan) -> Plan {
+pub(super) fn recovers(plan: Plan) -> Plan {
     plan.expect(Expectation::restart_set())
         .expect(Expectation::RecoveryTime(RecoveryTime::default()))
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
 /// Keeps the sources of a region from their end, so that a fault meets a job that is at work.
-fn held(plan: Plan, source: &str, until: Trigger) -> Plan {
+pub(super) fn held(plan: Plan, source: &str, until: Trigger) -> Plan {
     let hold = FaultSpec::HoldUserCode { vertex: source.to_owned(), subtasks: (0..PARALLELISM).collect() };
     plan.fault_until("hold", hold, Trigger::BeforeSubmission, until)
 }
@@ -55,22 +56,24 @@ fn checkpointed() -> Trigger {
 }
 
 fn control() -> Plan {
-    plan("control", "Nothing is broken: whatever is red here is not recovery's fault.")
+    plan("stream::control", "Nothing is broken: whatever is red here is not recovery's fault.")
         .expect(Expectation::RestartCount(RestartCount { max: Some(0), ..RestartCount::default() }))
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
 fn user_failure() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 1 };
-    let plan =
-        plan("user_failure", "User code of square[1] fails: its region of three tasks restarts, the other two run on.");
+    let plan = plan(
+        "stream::user_failure",
+        "User code of square[1] fails: its region of three tasks restarts, the other two run on.",
+    );
     recovers(held(plan, "numbers", Trigger::fault_injected("fail")).fault("fail", fail, checkpointed()))
 }
 
 fn executor_killed() -> Plan {
     let kill = FaultSpec::KillExecutorOf { vertex: "tally".into(), subtask: 0 };
     let plan = plan(
-        "executor_killed",
+        "stream::executor_killed",
         "The executor of tally[0] is killed: every region that had a task there restarts from the last checkpoint, and no other.",
     );
     recovers(held(plan, "events", Trigger::fault_effective("kill")).fault("kill", kill, checkpointed()))
@@ -79,7 +82,7 @@ fn executor_killed() -> Plan {
 fn failover_without_store() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 0 };
     let plan = plan(
-        "failover_without_store",
+        "stream::failover_without_store",
         "User code fails while the checkpoint store is a black hole: the region restarts from memory, without one read of its checkpoint's metadata.",
     );
     let recovered = Trigger::All(vec![Trigger::fault_effective("fail"), Trigger::Recovered]);
@@ -107,7 +110,7 @@ fn recovery_blocked() -> Plan {
     let after_kill =
         Window { from: Mark::FaultEffective("kill".to_owned()), to: Mark::FaultHealed("blackhole".to_owned()) };
     let plan = plan(
-        "recovery_blocked",
+        "stream::recovery_blocked",
         "The coordinator is killed while the checkpoint store is a black hole: the standby answers every call and says INITIALIZING until the store is back, then the job goes on from its newest checkpoint (FLINK-22483).",
     );
     held(plan, "numbers", Trigger::fault_effective("kill"))
