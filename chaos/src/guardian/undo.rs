@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::fault::{put_back, restore_bytes};
+use crate::fault::{put_back, restore_bytes, set_limit};
 use crate::journal::{OpenEntry, Undo};
 use crate::process::ProcessError;
 use crate::toxiproxy::{ClientError, ToxiproxyClient};
@@ -30,6 +30,7 @@ async fn apply(undo: &Undo) -> Result<(), String> {
             Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
         },
+        Undo::LimitFiles { process, bytes } => set_limit(*process, *bytes).map_err(|error| with_cause(&error)),
         Undo::RemoveFile { path } => match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
             _ => Ok(()),

@@ -31,6 +31,13 @@ pub enum Undo {
         /// Which.
         process: ProcessId,
     },
+    /// Give a process the limit of its files' size back that it had.
+    LimitFiles {
+        /// Which.
+        process: ProcessId,
+        /// In bytes; none: no limit.
+        bytes: Option<u64>,
+    },
     /// Remove a file that we made.
     RemoveFile {
         /// Which.

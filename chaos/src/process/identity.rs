@@ -146,12 +146,14 @@ impl ProcessId {
 
     fn signal(&self, action: &'static str, signal: Signal) -> Result<(), ProcessError> {
         self.state()?;
-        let gone = || ProcessError::Gone(self.pid);
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-        kill_process(pid, signal).map_err(|errno| match errno {
-            rustix::io::Errno::SRCH => gone(),
+        kill_process(self.kernel_pid()?, signal).map_err(|errno| match errno {
+            rustix::io::Errno::SRCH => ProcessError::Gone(self.pid),
             _ => ProcessError::Refused { action, pid: self.pid, source: errno.into() },
         })
+    }
+
+    pub(super) fn kernel_pid(&self) -> Result<Pid, ProcessError> {
+        i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or(ProcessError::Gone(self.pid))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Processes we may hurt: found by pid *and* start time, so that a reused pid is never hit.
 
+mod file_limit;
 mod identity;
 mod listen;
 mod tagged;

@@ -81,7 +81,8 @@ pub struct Impact {
     pub failed: BTreeSet<Task>,
     /// Tasks that had not begun and will find an input gone.
     pub will_miss_input: BTreeSet<Task>,
-    /// Tasks that may have failed: seen on a lost executor only later, or reading a lost partition at the time.
+    /// Tasks that may have failed: seen on a lost executor only later, on an impaired one at any time, or reading a
+    /// lost partition at the time.
     pub maybe_failed: BTreeSet<Task>,
     /// What certainly was so.
     pub certain: Situation,
@@ -137,6 +138,7 @@ impl<'a> Scene<'a> {
         possible.extend(created.iter().flat_map(|task| self.observed.partitions_of(*task)));
         let (misses, mut maybe_failed) = self.readers_of(lost);
         maybe_failed.extend(self.seen_there_later());
+        maybe_failed.extend(self.on_impaired_executors());
         let (mut failed, mut will_miss_input): (BTreeSet<Task>, BTreeSet<Task>) = (thrown, BTreeSet::new());
         if self.incident.is_late {
             maybe_failed.extend(hit.into_iter().chain(misses));
@@ -204,6 +206,22 @@ impl<'a> Scene<'a> {
         let facts = later.filter_map(|record| task_fact(record, self.job));
         let there = facts.filter(|(_, fact)| self.is_gone(fact) && fact.state != "FINISHED");
         there.filter_map(|(name, fact)| self.observed.task(name).filter(|task| self.attempt(*task) == fact.attempt))
+    }
+
+    /// Tasks that ran on an impaired executor when the incident began, or later, and did not finish there.
+    fn on_impaired_executors(&self) -> impl Iterator<Item = Task> {
+        let later = self.timeline.records()[self.incident.position..].iter();
+        let facts = later.filter_map(|record| task_fact(record, self.job));
+        let at_once = self.facts.iter().map(|(name, fact)| (name, fact.clone()));
+        let is_there = |fact: &TaskFact| {
+            fact.executor.as_ref().is_some_and(|executor| self.incident.losses.impaired.contains(executor))
+        };
+        facts
+            .chain(at_once)
+            .filter(move |(name, fact)| {
+                is_there(fact) && !self.ever_finished.contains(&((*name).clone(), fact.attempt))
+            })
+            .filter_map(|(name, _)| self.observed.task(name))
     }
 
     /// Partitions that were deleted because every region that reads them has finished (reference 4.3).

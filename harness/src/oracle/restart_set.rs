@@ -380,6 +380,24 @@ mod tests {
     }
 
     #[test]
+    fn tasks_on_an_impaired_executor_may_fail_and_no_others() {
+        let impaired = || {
+            let mut story = word_count();
+            story.fault("disk full", Losses { impaired: vec!["executor-2".into()], ..Losses::default() });
+            story
+        };
+        assert_eq!(verdict(&impaired()).verdict, Verdict::Pass, "it need not have failed");
+        let mut story = impaired();
+        restart(&mut story, &[("count", 1)]);
+        assert_eq!(verdict(&story).verdict, Verdict::Pass, "{:?}", verdict(&story));
+        for (task, why) in [("count", "another executor"), ("read", "finished before")] {
+            let mut story = impaired();
+            restart(&mut story, &[(task, u32::from(task == "read"))]);
+            assert!(verdict(&story).summary.starts_with("1 useless"), "{why}: {:?}", verdict(&story));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_judged_is_not_judged() {
         let mut story = word_count();
         assert_eq!(verdict(&story).verdict, Verdict::Vacuous);

@@ -43,6 +43,16 @@ pub enum FaultSpec {
         /// Its exit code, e.g. 137.
         code: u8,
     },
+    /// No file of the executor that runs this task when the fault begins grows beyond a size: its writes fail, as on a
+    /// disk that is full. Healing gives it the old limit back. (Its log is one of the files.)
+    LimitFilesOf {
+        /// The vertex.
+        vertex: String,
+        /// The subtask.
+        subtask: u32,
+        /// The size.
+        bytes: u64,
+    },
     /// SIGKILL the leading coordinator.
     KillCoordinator,
     /// SIGSTOP the leading coordinator; healing continues it. (A bundled coordinator keeps its leadership meanwhile:
@@ -103,9 +113,10 @@ impl FaultSpec {
     #[must_use]
     pub fn needs(&self) -> Capability {
         match self {
-            Self::KillExecutorOf { .. } | Self::HangExecutorOf { .. } | Self::SlowExecutorOf { .. } => {
-                Capability::ExecutorProcesses
-            }
+            Self::KillExecutorOf { .. }
+            | Self::HangExecutorOf { .. }
+            | Self::SlowExecutorOf { .. }
+            | Self::LimitFilesOf { .. } => Capability::ExecutorProcesses,
             Self::ExitExecutorOf { .. } => Capability::ExecutorExit,
             Self::KillCoordinator => Capability::CoordinatorProcesses,
             Self::HangCoordinator => Capability::CoordinatorStop,
@@ -157,6 +168,9 @@ impl fmt::Display for FaultSpec {
             }
             Self::ExitExecutorOf { vertex, subtask, code } => {
                 write!(f, "make the executor of {vertex}[{subtask}] exit with code {code}")
+            }
+            Self::LimitFilesOf { vertex, subtask, bytes } => {
+                write!(f, "limit the files of the executor of {vertex}[{subtask}] to {bytes} bytes")
             }
             Self::HangCoordinator => f.write_str("hang the leading coordinator"),
             Self::KillCoordinator => f.write_str("kill the leading coordinator"),

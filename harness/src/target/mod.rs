@@ -24,7 +24,7 @@ use crate::timeline::{Losses, Timeline};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
-    /// Kill, stop or slow an executor's process.
+    /// Kill, stop, slow or limit an executor's process.
     ExecutorProcesses,
     /// Make an executor exit by itself.
     ExecutorExit,

@@ -139,6 +139,7 @@ mod tests {
             executors: vec!["executor-2".into()],
             partitions: vec![PartitionName { producer: task.clone(), data_set: Some(0) }],
             tasks: vec![],
+            impaired: vec!["executor-3".into()],
         };
         let kinds = [
             RecordKind::RunStarted(RunStart { suite: "word-count".into(), seed: u64::MAX, ..RunStart::default() }),

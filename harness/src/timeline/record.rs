@@ -360,6 +360,9 @@ pub struct Losses {
     /// Tasks that were made to fail (user code).
     #[serde(default)]
     pub tasks: Vec<TaskName>,
+    /// Executors that live on, but on which tasks may fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impaired: Vec<String>,
 }
 
 /// How a probe ended.

@@ -1,14 +1,19 @@
-//! Suites on result partitions that are not what they were: hidden, corrupt.
+//! Suites on result partitions that are not what they should be: hidden, corrupt, not written.
 
 use std::path::Path;
 
+use stormproof::oracle::Expectation;
+use stormproof::oracle::expectation::RestartCount;
 use stormproof::plan::{FaultSpec, Plan, Trigger};
 
-use super::batch::{Input, counts, is_undisturbed, recovers};
+use super::batch::{Input, all_of, counts, is_undisturbed, recovers};
+
+/// More than an executor's log, less than a third of the counted words, bytes.
+const MOST_BYTES: u64 = 16 << 10;
 
 pub(super) fn plans(folder: &Path) -> Vec<Plan> {
     let input = Input::of(folder);
-    vec![hidden(&input), hidden_for_a_while(&input), corrupt(&input)]
+    vec![hidden(&input), hidden_for_a_while(&input), corrupt(&input), disk_full(&input)]
 }
 
 /// `read[2]` is held, so nobody has read what `read[0]` has finished, until `until`.
@@ -43,4 +48,16 @@ fn corrupt(input: &Input) -> Plan {
     let about = "Bytes of the output of read[0] are changed on the disk: that is noticed, no wrong count is made of it, and read[0] runs again.";
     let plan = counts("partition::corrupt", about, input);
     recovers(unread(plan, Trigger::fault_effective("corrupt")).fault("corrupt", corrupt, finished()))
+}
+
+fn disk_full(input: &Input) -> Plan {
+    let limit = FaultSpec::LimitFilesOf { vertex: "count".into(), subtask: 0, bytes: MOST_BYTES };
+    let about =
+        "An executor cannot write what count[0] has counted: count[0] fails, and runs again until there is room.";
+    let plan = counts("partition::disk_full", about, input)
+        // Long enough for its failure to be seen before it runs again.
+        .setting("restart-strategy.fixed-delay.delay", "300 ms")
+        .fault_until("hold", all_of("count"), Trigger::BeforeSubmission, Trigger::fault_effective("limit"))
+        .fault_until("limit", limit, Trigger::vertex("count", "RUNNING"), Trigger::task("count", 0, "FAILED"));
+    recovers(plan.expect(Expectation::RestartCount(RestartCount { min: 1, ..RestartCount::default() })))
 }

@@ -55,3 +55,13 @@ fn an_executor_that_exits_says_so_in_its_log_and_its_code_is_in_the_report() {
     let timeline = fs::read_to_string(suite.join("timeline.jsonl")).unwrap();
     assert!(timeline.contains(r#"{"count":137,"what":"exit code"}"#), "the parent sees an exit and no signal");
 }
+
+#[test]
+fn a_disk_that_is_full_is_named_in_the_failure_of_the_task() {
+    let sandbox = Sandbox::new();
+    let finished = sandbox.run(&["run", "partition::disk_full", "--report", "report"]);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    sandbox.assert_nothing_left();
+    let timeline = fs::read_to_string(sandbox.here().join("report/partition.disk_full/timeline.jsonl")).unwrap();
+    assert!(timeline.contains("cannot write a result partition; is the disk full?"), "{timeline}");
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use stormproof_chaos::fault::{
     BlackholeStore, CorruptPartition, DropPartition, ExitProcess, FailUserCode, FailUserCodeByRule, Fault, HangProcess,
-    HidePartition, HoldUserCode, KillProcess, RefuseStore, SlowProcess,
+    HidePartition, HoldUserCode, KillProcess, LimitFiles, RefuseStore, SlowProcess,
 };
 use stormproof_coordinator::graph::VertexId;
 
@@ -42,6 +42,11 @@ pub(super) fn resolve(
             let name = executor_of(timeline, job, vertex, *subtask)?;
             let fault = ExitProcess::new(faults_dir, &name, process(cluster, &name)?, *code, cluster.link.lease_ttl);
             (Box::new(fault), Losses { executors: vec![name], ..none() })
+        }
+        FaultSpec::LimitFilesOf { vertex, subtask, bytes } => {
+            let name = executor_of(timeline, job, vertex, *subtask)?;
+            let fault = LimitFiles::new(&name, process(cluster, &name)?, *bytes)?;
+            (Box::new(fault), Losses { impaired: vec![name], ..none() })
         }
         FaultSpec::HangCoordinator => {
             let name = leader(cluster)?;
