@@ -98,6 +98,12 @@ pub enum FaultError {
         /// What the panic said.
         message: String,
     },
+    /// What was to be hurt would not have it.
+    #[error("it was refused")]
+    Refused {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The proxy ended the fault by itself.
     #[error("the proxy was not asked in time to keep {fault}, so it has ended by itself")]
     LeaseLost {

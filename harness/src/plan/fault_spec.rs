@@ -3,6 +3,7 @@
 use std::fmt;
 
 use stormproof_chaos::fault::UserCodeRule;
+use stormproof_store::{Rule, RuleSet};
 
 use crate::target::Capability;
 
@@ -106,6 +107,11 @@ pub enum FaultSpec {
     BlackholeStore,
     /// Connections to the checkpoint store are refused.
     RefuseStore,
+    /// Requests that a rule chooses are hurt in the checkpoint store itself.
+    HurtStoreRequests {
+        /// Which requests, which of them in turn, and what happens to them.
+        rule: Rule,
+    },
 }
 
 impl FaultSpec {
@@ -125,6 +131,7 @@ impl FaultSpec {
             }
             Self::FailUserCode { .. } | Self::HoldUserCode { .. } => Capability::UserCode,
             Self::FailUserCodeByRule { .. } => Capability::UserCodeRules,
+            Self::HurtStoreRequests { .. } => Capability::StoreRules,
             Self::BlackholeStore | Self::RefuseStore => Capability::StoreLink,
         }
     }
@@ -133,19 +140,20 @@ impl FaultSpec {
     ///
     /// # Errors
     /// Which, and what it must be.
-    pub(super) fn check(&self) -> Result<(), &'static str> {
+    pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::FailUserCodeByRule { rule: UserCodeRule { per_million, times, .. }, .. } => {
                 if !(1..=1_000_000).contains(per_million) {
-                    Err("`per_million` must be from 1 to 1000000")
+                    Err("`per_million` must be from 1 to 1000000".to_owned())
                 } else if *times == 0 {
-                    Err("`times` must be at least 1")
+                    Err("`times` must be at least 1".to_owned())
                 } else {
                     Ok(())
                 }
             }
+            Self::HurtStoreRequests { rule } => RuleSet::of([rule.clone()]).check().map_err(|error| error.to_string()),
             Self::SlowExecutorOf { percent, .. } if !(1..=99).contains(percent) => {
-                Err("`percent` must be from 1 to 99; to stop it altogether, hang it")
+                Err("`percent` must be from 1 to 99; to stop it altogether, hang it".to_owned())
             }
             _ => Ok(()),
         }
@@ -183,6 +191,7 @@ impl fmt::Display for FaultSpec {
             }
             Self::HoldUserCode { vertex, subtasks } => write!(f, "hold {} subtasks of {vertex}", subtasks.len()),
             Self::BlackholeStore => f.write_str("blackhole the checkpoint store"),
+            Self::HurtStoreRequests { rule } => write!(f, "hurt requests to the checkpoint store by rule {rule}"),
             Self::RefuseStore => f.write_str("refuse connections to the checkpoint store"),
         }
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
 pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};
+pub use stormproof_store::{Effect as StoreEffect, Nth, Operation as StoreOperation, Rule as StoreRule};
 pub use trigger::Trigger;
 
 use crate::oracle::Expectation;
@@ -162,7 +163,7 @@ pub enum PlanError {
         /// What it is to do.
         spec: String,
         /// Which number, and what it must be.
-        problem: &'static str,
+        problem: String,
     },
     /// No slots at all.
     #[error("plan `{plan}` asks for {executors} executors with {slots} slots; both must be at least 1")]
@@ -339,6 +340,10 @@ mod tests {
         let slow = FaultSpec::SlowExecutorOf { vertex: "count".into(), subtask: 1, percent: 100 };
         let slow = plan().fault("slow", slow, Trigger::BeforeSubmission).check().expect_err("refused").to_string();
         assert!(slow.contains("from 1 to 99"), "{slow}");
+        let rule = StoreRule::new("reads fail", StoreEffect::InternalError).nth(Nth::only(0));
+        let hurt = plan().fault("hurt", FaultSpec::HurtStoreRequests { rule }, Trigger::BeforeSubmission);
+        let hurt = hurt.check().expect_err("refused").to_string();
+        assert!(hurt.contains("nth.first is 0"), "{hurt}");
         assert!(too_often.contains("`per_million` must be from 1 to 1000000"), "{too_often}");
     }
 

@@ -70,6 +70,9 @@ pub enum TargetError {
     /// The embedded store would not do what was asked.
     #[error("the embedded S3 server refused")]
     Backend(#[from] stormproof_store::BackendError),
+    /// The embedded store would not have a rule.
+    #[error(transparent)]
+    StoreRule(#[from] stormproof_store::RuleError),
     /// The embedded proxy.
     #[error("could not start the embedded proxy")]
     Proxy(#[from] stormproof_chaos::toxiproxy::ServerError),

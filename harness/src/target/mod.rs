@@ -40,6 +40,8 @@ pub enum Capability {
     UserCodeRules,
     /// Break the way to the checkpoint store.
     StoreLink,
+    /// Hurt requests in the checkpoint store itself, by rules.
+    StoreRules,
     /// See each request that reaches the checkpoint store.
     StoreRequests,
     /// Count the bytes on the way to the checkpoint store while they pass.
@@ -59,6 +61,7 @@ impl Capability {
             Self::UserCode => "user-code",
             Self::UserCodeRules => "user-code-rules",
             Self::StoreLink => "store-link",
+            Self::StoreRules => "store-rules",
             Self::StoreRequests => "store-requests",
             Self::LinkTraffic => "link-traffic",
         }

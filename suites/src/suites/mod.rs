@@ -4,6 +4,7 @@ mod batch;
 mod check;
 mod partitions;
 mod processes;
+mod store;
 mod stream;
 mod triggers;
 mod user_code;
@@ -27,6 +28,7 @@ pub fn of_each_fault(input: &Path) -> Vec<Plan> {
     plans.extend(user_code::plans(input));
     plans.extend(processes::plans(input));
     plans.extend(triggers::plans());
+    plans.extend(store::plans());
     plans
 }
 

@@ -18,8 +18,8 @@ pub(super) fn plans() -> Vec<Plan> {
     vec![control(), user_failure(), executor_killed(), failover_without_store(), recovery_blocked()]
 }
 
-/// The streaming job under the suite `name`.
-pub(super) fn plan(name: &str, about: &str) -> Plan {
+/// A streaming job whose output must be whole, under the suite `name`.
+pub(super) fn streams(name: &str, about: &str) -> Plan {
     Plan::new(name, about, NAME)
         .param("output", OUTPUT_PLACEHOLDER)
         .param("faults", FAULTS_PLACEHOLDER)
@@ -51,19 +51,19 @@ pub(super) fn held(plan: Plan, source: &str, until: Trigger) -> Plan {
 }
 
 /// Records that are not in a checkpoint yet are at stake only once there is a checkpoint.
-fn checkpointed() -> Trigger {
+pub(super) fn checkpointed() -> Trigger {
     Trigger::All(vec![Trigger::AllTasksRunning, Trigger::CheckpointsCompleted(2)])
 }
 
 fn control() -> Plan {
-    plan("stream::control", "Nothing is broken: whatever is red here is not recovery's fault.")
+    streams("stream::control", "Nothing is broken: whatever is red here is not recovery's fault.")
         .expect(Expectation::RestartCount(RestartCount { max: Some(0), ..RestartCount::default() }))
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
 fn user_failure() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 1 };
-    let plan = plan(
+    let plan = streams(
         "stream::user_failure",
         "User code of square[1] fails: its region of three tasks restarts, the other two run on.",
     );
@@ -72,7 +72,7 @@ fn user_failure() -> Plan {
 
 fn executor_killed() -> Plan {
     let kill = FaultSpec::KillExecutorOf { vertex: "tally".into(), subtask: 0 };
-    let plan = plan(
+    let plan = streams(
         "stream::executor_killed",
         "The executor of tally[0] is killed: every region that had a task there restarts from the last checkpoint, and no other.",
     );
@@ -81,7 +81,7 @@ fn executor_killed() -> Plan {
 
 fn failover_without_store() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 0 };
-    let plan = plan(
+    let plan = streams(
         "stream::failover_without_store",
         "User code fails while the checkpoint store is a black hole: the region restarts from memory, without one read of its checkpoint's metadata.",
     );
@@ -109,7 +109,7 @@ fn recovery_blocked() -> Plan {
     ]);
     let after_kill =
         Window { from: Mark::FaultEffective("kill".to_owned()), to: Mark::FaultHealed("blackhole".to_owned()) };
-    let plan = plan(
+    let plan = streams(
         "stream::recovery_blocked",
         "The coordinator is killed while the checkpoint store is a black hole: the standby answers every call and says INITIALIZING until the store is back, then the job goes on from its newest checkpoint (FLINK-22483).",
     );

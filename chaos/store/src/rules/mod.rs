@@ -99,6 +99,12 @@ impl Rules {
         true
     }
 
+    /// True if there is a rule of that name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.armed().rules.iter().any(|armed| armed.rule.name == name)
+    }
+
     /// Removes all rules, ends their stalls, keeps their counts.
     pub fn clear(&self) {
         let old = std::mem::take(&mut self.armed().rules);

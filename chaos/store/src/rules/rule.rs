@@ -1,5 +1,7 @@
 //! Rules as people write them, in TOML, JSON or Rust.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::glob::glob_matches;
@@ -55,6 +57,14 @@ pub struct Rule {
     pub nth: Nth,
     /// What it does.
     pub effect: Effect,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations: Vec<_> = self.operations.iter().map(|operation| operation.name()).collect();
+        let operations = if operations.is_empty() { "any request".to_owned() } else { operations.join(" or ") };
+        write!(f, "`{}`: {:?} to {operations} of {}", self.name, self.effect, self.key)
+    }
 }
 
 fn anything() -> String {

@@ -30,7 +30,7 @@ impl Infrastructure {
     pub(super) async fn start(config: &BundledConfig, launcher: &Launcher, guard: &Guard) -> Result<Self, TargetError> {
         let PartChoices { store, proxy } = &config.parts;
         let (store, proxy) = tokio::try_join!(
-            Store::start(store, launcher, guard, &config.run_dir),
+            Store::start(store, config.seed, launcher, guard, &config.run_dir),
             Proxy::start(proxy, config.seed, launcher, &config.run_dir)
         )?;
         let direct = store.config();

@@ -62,9 +62,9 @@ impl BundledConfig {
         if self.shape.standbys > 0 {
             all.insert(Capability::CoordinatorProcesses);
         }
-        // A real store keeps no ledger that we could read.
+        // A real store keeps no ledger that we could read, and obeys no rules of ours.
         if self.parts.store == PartChoice::Embedded {
-            all.insert(Capability::StoreRequests);
+            all.extend([Capability::StoreRequests, Capability::StoreRules]);
         }
         // A real proxy counts bytes when a connection ends.
         if self.parts.proxy == PartChoice::Embedded {

@@ -9,6 +9,7 @@ use stormproof_chaos::fault::{
 use stormproof_coordinator::graph::VertexId;
 
 use super::BundledCluster;
+use super::store_rule::HurtStoreRequests;
 use crate::plan::FaultSpec;
 use crate::target::TargetError;
 use crate::timeline::{Losses, PartitionName, TaskName, Timeline};
@@ -81,6 +82,13 @@ pub(super) fn resolve(
             (Box::new(HoldUserCode::new(faults_dir, vertex, subtasks.iter().copied())), none())
         }
         FaultSpec::BlackholeStore => (Box::new(BlackholeStore::new(cluster.link.clone(), tag)), none()),
+        FaultSpec::HurtStoreRequests { rule } => {
+            let rules = cluster.store.rules().ok_or_else(|| TargetError::NoVictim {
+                what: "the store of this cluster obeys no rules".to_owned(),
+                hint: "take the embedded one".to_owned(),
+            })?;
+            (Box::new(HurtStoreRequests::new(rules, rule, tag)), none())
+        }
         FaultSpec::RefuseStore => (Box::new(RefuseStore::new(cluster.link.clone())), none()),
     })
 }

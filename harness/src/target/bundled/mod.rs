@@ -12,6 +12,7 @@ mod guard;
 mod minio;
 mod proxy;
 mod store;
+mod store_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stormproof_chaos::process::ProcessId;
 use stormproof_coordinator::config::StoreConfig;
-use stormproof_store::{Entry, S3Server, S3ServerConfig};
+use stormproof_store::{Entry, RuleSet, Rules, S3Server, S3ServerConfig};
 
 use super::guard::Guard;
 use super::minio::Minio;
@@ -26,9 +26,10 @@ pub(super) enum Store {
 }
 
 impl Store {
-    /// Starts what was chosen, with an empty bucket.
+    /// Starts what was chosen, with an empty bucket. `seed` decides the rules that act by chance.
     pub(super) async fn start(
         choice: &PartChoice,
+        seed: u64,
         launcher: &Launcher,
         guard: &Guard,
         run_dir: &Path,
@@ -41,6 +42,7 @@ impl Store {
         let (access_key, secret_key) = (settings.access_key.clone(), settings.secret_key.clone());
         let server = S3Server::start(settings).await?;
         server.backend().create_bucket(BUCKET)?;
+        server.rules().set(RuleSet { seed, ..RuleSet::default() })?;
         let endpoint = format!("http://{}", server.address());
         let config = StoreConfig { endpoint, bucket: BUCKET.to_owned(), access_key, secret_key };
         Ok(Self::Embedded { server, config })
@@ -51,6 +53,14 @@ impl Store {
         match self {
             Self::Embedded { config, .. } => config,
             Self::Minio(minio) => minio.config(),
+        }
+    }
+
+    /// The rules by which it hurts requests; a real store has none.
+    pub(super) fn rules(&self) -> Option<Rules> {
+        match self {
+            Self::Embedded { server, .. } => Some(server.rules()),
+            Self::Minio(_) => None,
         }
     }
 
