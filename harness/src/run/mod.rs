@@ -61,14 +61,7 @@ pub enum RunError {
 pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, RunError> {
     plan.check()?;
     let began = Instant::now();
-    let config = BundledConfig {
-        shape: plan.cluster.clone(),
-        run_dir: options.run_dir.clone(),
-        seed: options.seed,
-        stop: options.stop.clone(),
-        parts: options.parts.clone(),
-        ..BundledConfig::default()
-    };
+    let config = bundled_config(plan, options);
     let recorder = begin_record(plan, options, &config)?;
     let mut timings = None;
     match BundledCluster::start(config).await {
@@ -83,6 +76,19 @@ pub async fn run_bundled(plan: &Plan, options: &RunOptions) -> Result<Outcome, R
     }
     recorder.finish()?;
     Ok(Outcome::judge(options, &recorder.timeline(), began.elapsed(), timings))
+}
+
+/// The cluster that `plan` asks for, run as `options` say.
+fn bundled_config(plan: &Plan, options: &RunOptions) -> BundledConfig {
+    BundledConfig {
+        shape: plan.cluster.clone(),
+        run_dir: options.run_dir.clone(),
+        seed: options.seed,
+        stop: options.stop.clone(),
+        parts: options.parts.clone(),
+        lease_ttl: Some(options.lease_ttl),
+        ..BundledConfig::default()
+    }
 }
 
 fn begin_record(plan: &Plan, options: &RunOptions, config: &BundledConfig) -> Result<Recorder, RunError> {
@@ -346,5 +352,18 @@ fn store_record(request: StoreRequest) -> RecordKind {
         key: request.key,
         status: request.status.unwrap_or_default(),
         bytes: request.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lease_of_a_run_is_that_of_its_proxy_as_well() {
+        let lease_ttl = Duration::from_secs(7);
+        let options = RunOptions { lease_ttl, ..RunOptions::new("run", "again") };
+        let config = bundled_config(&Plan::new("a::b", "", "job"), &options);
+        assert_eq!(config.lease_ttl, Some(lease_ttl));
     }
 }

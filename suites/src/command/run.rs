@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
+use stormproof::chaos::journal::DEFAULT_TTL;
 use stormproof::plan::{Plan, PlannedFault};
 use stormproof::report::summary::Summary;
 use stormproof::report::{RunFolder, RunReport, TIMELINE, junit};
@@ -59,9 +60,10 @@ pub(super) struct RunArguments {
     /// Suites that run at the same time, each on a cluster of its own
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=16))]
     jobs: u32,
-    /// Seconds after which a fault ends by itself if this process no longer renews it
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    lease: u64,
+    /// Seconds after which a fault ends by itself, in the proxy as well, if this process no longer renews it
+    /// [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    lease: Option<u64>,
     /// Print how long clusters took to come up and tasks to run again
     #[arg(long)]
     timings: bool,
@@ -199,7 +201,7 @@ async fn run_all(
             seed: arguments.seed,
             parts: parts.clone(),
             repeat: repeat_command(arguments, &plan.name),
-            lease_ttl: Duration::from_secs(arguments.lease),
+            lease_ttl: arguments.lease.map_or(DEFAULT_TTL, Duration::from_secs),
             progress: Arc::<Board>::clone(&board),
             stop: end.clone(),
         };
@@ -236,7 +238,8 @@ fn repeat_command(arguments: &RunArguments, suite: &str) -> String {
     let text = |path: &PathBuf| format!(" --input {}", quoted(&path.display().to_string()));
     let input = arguments.input.as_ref().map(text).unwrap_or_default();
     let parts = arguments.parts.repeated(quoted);
-    format!("cargo run -- run {suite} --target {}{parts} --seed {}{input}", arguments.target, arguments.seed)
+    let lease = arguments.lease.map(|seconds| format!(" --lease {seconds}")).unwrap_or_default();
+    format!("cargo run -- run {suite} --target {}{parts} --seed {}{lease}{input}", arguments.target, arguments.seed)
 }
 
 /// As a shell must read it to get it back.

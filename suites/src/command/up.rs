@@ -59,6 +59,7 @@ pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
             ha_dir: arguments.ha.clone(),
             seed: 0,
             parts,
+            lease_ttl: None,
             stop: stop.clone(),
         };
         let cluster = match BundledCluster::start(config).await {

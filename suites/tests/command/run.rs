@@ -23,6 +23,8 @@ fn a_green_run_says_so_everywhere_and_names_the_command_that_repeats_it() {
         "embedded",
         "--proxy",
         "embedded",
+        "--lease",
+        "30",
     ];
     let finished = sandbox.run(&arguments);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
@@ -31,6 +33,7 @@ fn a_green_run_says_so_everywhere_and_names_the_command_that_repeats_it() {
     assert_eq!((&summary["verdict"], summary["suites"].as_array().map(Vec::len)), (&"pass".into(), Some(1)));
     let repeat = summary["repeat"].as_str().unwrap();
     assert!(repeat.contains("run batch::control ") && repeat.ends_with("--input 'my texts'"), "{repeat}");
+    assert!(repeat.contains(" --lease 30 "), "{repeat}");
     let read = |name: &str| fs::read_to_string(sandbox.here().join(name)).unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(&read("report/summary.json")).unwrap(), summary);
     assert_eq!(read("junit.xml"), read("report/junit.xml"));

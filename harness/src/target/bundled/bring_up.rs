@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
+use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreConfig};
 use tokio::time::{Instant, sleep};
 
@@ -34,7 +35,8 @@ impl Infrastructure {
             Proxy::start(proxy, config.seed, launcher, &config.run_dir)
         )?;
         let direct = store.config();
-        let link = proxy.link(direct.endpoint.trim_start_matches("http://")).await?;
+        let link =
+            proxy.link(direct.endpoint.trim_start_matches("http://"), config.lease_ttl.unwrap_or(DEFAULT_TTL)).await?;
         let store_config = StoreConfig { endpoint: format!("http://{}", link.address), ..direct.clone() };
         Ok(Self { store, proxy, link, store_config })
     }

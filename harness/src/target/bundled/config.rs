@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use stormproof_coordinator::config::ClusterSettings;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,9 @@ pub struct BundledConfig {
     pub seed: u64,
     /// Embedded or real store and proxy.
     pub parts: PartChoices,
+    /// For how long the embedded proxy keeps a fault that nobody renews; [`DEFAULT_TTL`](stormproof_chaos::journal::DEFAULT_TTL)
+    /// if absent. A real one knows no leases.
+    pub lease_ttl: Option<Duration>,
     /// Gives the start up once it is cancelled.
     pub stop: CancellationToken,
 }

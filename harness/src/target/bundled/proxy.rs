@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
-use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_chaos::process::ProcessId;
 use stormproof_chaos::toxiproxy::real::{self, NotReady};
 use stormproof_chaos::toxiproxy::{Proxy as ProxySpec, ServerConfig, ToxiproxyClient, ToxiproxyServer};
@@ -66,15 +65,16 @@ impl Proxy {
         }
     }
 
-    /// Puts it in front of the store at `upstream`, `host:port`.
-    pub(super) async fn link(&self, upstream: &str) -> Result<StoreLink, TargetError> {
+    /// Puts it in front of the store at `upstream`, `host:port`. What is done in it is kept for `lease_ttl` unless it is
+    /// renewed.
+    pub(super) async fn link(&self, upstream: &str, lease_ttl: Duration) -> Result<StoreLink, TargetError> {
         let api = match self {
             Self::Embedded(server) => server.url(),
             Self::Real { api, .. } => api.clone(),
         };
         let client = ToxiproxyClient::new(&api);
         let created = client.create(&ProxySpec::new(STORE_PROXY, "127.0.0.1:0", upstream)).await?;
-        Ok(StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen, lease_ttl: DEFAULT_TTL })
+        Ok(StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen, lease_ttl })
     }
 
     /// Its process, if it is one of its own.
@@ -90,6 +90,32 @@ impl Proxy {
         match self {
             Self::Embedded(server) => server.shutdown().await,
             Self::Real { child, .. } => child.kill(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stormproof_chaos::fault::{Fault as _, RefuseStore};
+    use stormproof_chaos::journal::DEFAULT_TTL;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_whose_holder_is_gone_ends_after_the_lease_that_was_asked_for() {
+        let server = ToxiproxyServer::start(ServerConfig::default()).await.expect("started");
+        let proxy = Proxy::Embedded(server);
+        let link = proxy.link("127.0.0.1:9", Duration::from_millis(300)).await.expect("created");
+        let mut fault = RefuseStore::new(link.clone());
+        fault.inject().await.expect("injected");
+        let injected = Instant::now();
+        assert!(!link.client.get(STORE_PROXY).await.expect("there").enabled);
+        // Nobody renews what nobody holds.
+        drop(fault);
+        while !link.client.get(STORE_PROXY).await.expect("there").enabled {
+            assert!(injected.elapsed() < DEFAULT_TTL, "it lasts as long as if nothing had been asked for");
+            sleep(Duration::from_millis(5)).await;
         }
     }
 }
