@@ -41,13 +41,13 @@ pub enum HealError {
 /// # Errors
 /// When the run lives, or its record is not to be trusted: then nothing is touched. When its journal cannot be read.
 pub fn heal(record: &RunRecord) -> Result<Sweep, HealError> {
-    let GuardianConfig { tag, work_dirs, .. } = &record.guardian;
+    let GuardianConfig { tag, work_dirs, own_dir, .. } = &record.guardian;
     if record.runner.is_alive() {
         return Err(HealError::Alive { tag: tag.clone(), runner: record.runner });
     }
     let name = format!("{WORK_FOLDER_PREFIX}{tag}");
     let is_named_after_it = |folder: &&PathBuf| tag.is_empty() || folder.file_name().is_none_or(|end| end != &*name);
-    if let Some(folder) = work_dirs.iter().find(is_named_after_it) {
+    if let Some(folder) = work_dirs.iter().chain(own_dir).find(is_named_after_it) {
         return Err(HealError::NotOurs { tag: tag.clone(), folder: folder.clone() });
     }
     Ok(sweep(&record.guardian)?)
@@ -79,7 +79,7 @@ mod tests {
             .record_open("hold", vec![Undo::RemoveFile { path: file }])
             .expect("open");
         let index = Some(folder.join("index.json"));
-        let guardian = GuardianConfig { tag: tag.to_owned(), journal, work_dirs: vec![work_dir], index };
+        let guardian = GuardianConfig { tag: tag.to_owned(), journal, work_dirs: vec![work_dir], index, own_dir: None };
         let record = RunRecord { runner, guardian };
         record.write(&folder.join("index.json")).expect("written");
         record
@@ -128,9 +128,15 @@ mod tests {
         runner.wait().expect("reaped");
         let foreign = folder.path().join("precious");
         std::fs::create_dir(&foreign).expect("made");
+        let own_dir = RunRecord {
+            guardian: GuardianConfig { own_dir: Some(foreign.clone()), ..record.guardian.clone() },
+            ..record.clone()
+        };
         record.guardian.work_dirs.push(foreign.clone());
-        let refused = heal(&record).expect_err("refused");
-        assert!(matches!(&refused, HealError::NotOurs { folder, .. } if *folder == foreign), "{refused}");
+        for record in [record, own_dir] {
+            let refused = heal(&record).expect_err("refused");
+            assert!(matches!(&refused, HealError::NotOurs { folder, .. } if *folder == foreign), "{refused}");
+        }
         assert!(foreign.exists() && folder.path().join("hold-a-0").exists(), "nothing was touched");
     }
 }

@@ -128,13 +128,20 @@ impl Lease {
     /// # Errors
     /// When that could not be found out, or the lease has ended.
     pub async fn effect(&mut self) -> Result<&Effect, LeaseError> {
+        if self.last.bites && !self.is_lost() { Ok(&self.last) } else { self.measure().await }
+    }
+
+    /// The same, asked again although it has bitten: its counters go on.
+    ///
+    /// # Errors
+    /// As for [`effect`](Self::effect).
+    pub async fn measure(&mut self) -> Result<&Effect, LeaseError> {
         if self.is_lost() {
             return Err(LeaseError::Lost { fault: self.describe() });
         }
-        if !self.last.bites {
-            let effect = caught(self.fault.effect()).await;
-            self.last = effect.map_err(|source| self.failed("observe", source))?;
-        }
+        let effect = caught(self.fault.effect()).await;
+        let effect = effect.map_err(|source| self.failed("observe", source))?;
+        self.last.take(effect);
         Ok(&self.last)
     }
 

@@ -9,8 +9,11 @@ mod drop_partition;
 mod exit_process;
 mod hang_process;
 mod hide_partition;
+mod in_proxy;
 mod kill_process;
 mod limit_files;
+mod proxy_down;
+mod proxy_toxics;
 mod slow_process;
 mod store_link;
 mod user_code;
@@ -33,6 +36,8 @@ pub(crate) use hide_partition::put_back;
 pub use kill_process::KillProcess;
 pub use limit_files::LimitFiles;
 pub(crate) use limit_files::set_limit;
+pub use proxy_down::ProxyDown;
+pub use proxy_toxics::ProxyToxics;
 pub use slow_process::SlowProcess;
 pub use store_link::{BlackholeStore, RefuseStore, StoreLink};
 pub use user_code::{FailUserCode, HoldUserCode, fault_file_name};
@@ -57,16 +62,31 @@ impl fmt::Display for Description {
     }
 }
 
-/// What a fault did so far: the effect ledger's entry.
+/// What a fault did so far: the effect ledger's entry. The default is that nothing is known of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effect {
     /// It did what it is for: the process died, the connection was held.
     pub bites: bool,
-    /// Counters by name, e.g. `partitions_dropped`.
+    /// Counters by name, e.g. `partitions_dropped`. None: nothing could be counted.
     pub counts: BTreeMap<String, u64>,
 }
 
 impl Effect {
+    /// True if it is not known whether it did anything.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        !self.bites && self.counts.is_empty()
+    }
+
+    /// Takes a later look in: what has bitten has bitten, and each counter keeps its highest value.
+    pub(crate) fn take(&mut self, later: Self) {
+        self.bites |= later.bites;
+        for (name, count) in later.counts {
+            let highest = self.counts.entry(name).or_default();
+            *highest = count.max(*highest);
+        }
+    }
+
     /// An effect that bites, counted under `name`.
     fn of(name: &str, count: u64) -> Self {
         Self { bites: count > 0, counts: BTreeMap::from([(name.to_owned(), count)]) }

@@ -8,9 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::in_proxy::InProxy;
 use super::{Description, Effect, Fault, FaultError};
 use crate::journal::Undo;
-use crate::toxiproxy::{ProxyLease, Stream, Toxic, ToxiproxyClient};
+use crate::toxiproxy::{Stream, Toxic, ToxiproxyClient};
 
 /// A healthy store answers the probe within this; silence for so long is a black hole.
 const PROBE_SILENCE: Duration = Duration::from_millis(250);
@@ -39,6 +40,10 @@ enum Probe {
 }
 
 impl StoreLink {
+    fn in_proxy(&self) -> InProxy {
+        InProxy::new(self.client.clone(), self.proxy.clone(), self.lease_ttl)
+    }
+
     /// A plain HTTP request through the proxy: any answer will do, 403 included.
     async fn probe(&self) -> Probe {
         let Ok(Ok(mut stream)) = timeout(PROBE_SILENCE, TcpStream::connect(&self.address)).await else {
@@ -57,36 +62,23 @@ impl StoreLink {
     }
 }
 
-/// A fault that the proxy has ended by itself has not lasted for as long as the record would say.
-fn still_held(lease: Option<&ProxyLease>, fault: impl FnOnce() -> Description) -> Result<(), FaultError> {
-    if lease.is_some_and(ProxyLease::is_lost) { Err(FaultError::LeaseLost { fault: fault() }) } else { Ok(()) }
-}
-
-async fn end(lease: Option<ProxyLease>) -> Result<(), FaultError> {
-    match lease {
-        Some(lease) => Ok(lease.end().await?),
-        None => Ok(()),
-    }
-}
-
 /// Nothing passes in either direction: connections are accepted and stay silent, for ever. Healing closes them.
 #[derive(Debug)]
 pub struct BlackholeStore {
     link: StoreLink,
-    /// Names of our toxics: the tag that says they are ours.
-    toxics: [(String, Stream); 2],
-    lease: Option<ProxyLease>,
+    at: InProxy,
+    /// Their names carry the tag that says they are ours.
+    toxics: [Toxic; 2],
 }
 
 impl BlackholeStore {
     /// `tag` makes the toxics' names ours alone.
     #[must_use]
     pub fn new(link: StoreLink, tag: &str) -> Self {
-        let toxics = [
-            (format!("stormproof-{tag}-blackhole-up"), Stream::Upstream),
-            (format!("stormproof-{tag}-blackhole-down"), Stream::Downstream),
-        ];
-        Self { link, toxics, lease: None }
+        let toxic =
+            |(stream, end)| Toxic::timeout(stream, Duration::ZERO).named(format!("stormproof-{tag}-blackhole-{end}"));
+        let toxics = [(Stream::Upstream, "up"), (Stream::Downstream, "down")].map(toxic);
+        Self { at: link.in_proxy(), link, toxics }
     }
 }
 
@@ -99,41 +91,27 @@ impl Fault for BlackholeStore {
     fn undo(&self) -> Vec<Undo> {
         self.toxics
             .iter()
-            .map(|(toxic, _)| Undo::RemoveToxic {
+            .map(|toxic| Undo::RemoveToxic {
                 api: self.link.api.clone(),
                 proxy: self.link.proxy.clone(),
-                toxic: toxic.clone(),
+                toxic: toxic.name.clone(),
             })
             .collect()
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.lease = ProxyLease::take(&self.link.client, self.link.lease_ttl).await?;
-        let client = self.lease.as_ref().map_or(&self.link.client, ProxyLease::client);
-        for (name, stream) in &self.toxics {
-            let toxic = Toxic::timeout(*stream, Duration::ZERO).named(name);
-            client.add_toxic(&self.link.proxy, &toxic).await?;
-        }
-        Ok(())
+        self.at.add(&self.toxics).await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
-        still_held(self.lease.as_ref(), || self.describe())?;
+        self.at.still_held(|| self.describe())?;
         let silent = self.link.probe().await == Probe::Silent;
         Ok(Effect { bites: silent, counts: BTreeMap::from([("probe_silent".to_owned(), u64::from(silent))]) })
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
-        let lease = self.lease.take();
-        let held = still_held(lease.as_ref(), || self.describe());
-        for (name, _) in self.toxics.iter().rev() {
-            match self.link.client.remove_toxic(&self.link.proxy, name).await {
-                Err(error) if !error.is_not_found() => return Err(error.into()),
-                _ => {}
-            }
-        }
-        end(lease).await?;
-        held
+        let fault = self.describe();
+        self.at.remove(&self.toxics, || fault).await
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {
@@ -145,14 +123,14 @@ impl Fault for BlackholeStore {
 #[derive(Debug)]
 pub struct RefuseStore {
     link: StoreLink,
-    lease: Option<ProxyLease>,
+    at: InProxy,
 }
 
 impl RefuseStore {
     /// Refuses connections through `link`.
     #[must_use]
     pub fn new(link: StoreLink) -> Self {
-        Self { link, lease: None }
+        Self { at: link.in_proxy(), link }
     }
 }
 
@@ -167,23 +145,17 @@ impl Fault for RefuseStore {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.lease = ProxyLease::take(&self.link.client, self.link.lease_ttl).await?;
-        let client = self.lease.as_ref().map_or(&self.link.client, ProxyLease::client);
-        client.disable(&self.link.proxy).await?;
-        Ok(())
+        self.at.disable().await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
-        still_held(self.lease.as_ref(), || self.describe())?;
+        self.at.still_held(|| self.describe())?;
         Ok(Effect::of("probe_refused", u64::from(self.link.probe().await == Probe::Refused)))
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
-        let lease = self.lease.take();
-        let held = still_held(lease.as_ref(), || self.describe());
-        self.link.client.enable(&self.link.proxy).await?;
-        end(lease).await?;
-        held
+        let fault = self.describe();
+        self.at.enable(|| fault).await
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {

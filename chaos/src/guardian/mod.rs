@@ -55,6 +55,9 @@ pub struct GuardianConfig {
     pub work_dirs: Vec<PathBuf>,
     /// The run's [record](crate::run_record) among those of all runs: removed once nothing is left.
     pub index: Option<PathBuf>,
+    /// The folder of the run's own record, journal and log, if nobody wants to keep it: removed once nothing is left.
+    #[serde(default)]
+    pub own_dir: Option<PathBuf>,
 }
 
 /// What a sweep found and did. All zero and empty: the runner had left nothing.
@@ -134,14 +137,25 @@ pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
     kill_tagged(&config.tag, &mut sweep);
     config.work_dirs.iter().for_each(|folder| remove_folder(folder, &mut sweep));
     entries?;
-    if sweep.problems.is_empty()
-        && let Some(index) = &config.index
-        && let Err(error) = std::fs::remove_file(index)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        sweep.problems.push(format!("could not remove {}: {error}", index.display()));
+    if sweep.problems.is_empty() {
+        forget(config, &mut sweep);
     }
     Ok(sweep)
+}
+
+/// Removes what only tells of the run. The index comes last: what it names is found until it is gone.
+fn forget(config: &GuardianConfig, sweep: &mut Sweep) {
+    type Remove = fn(&Path) -> io::Result<()>;
+    let in_order: [(&Option<PathBuf>, Remove); 2] =
+        [(&config.own_dir, |path| std::fs::remove_dir_all(path)), (&config.index, |path| std::fs::remove_file(path))];
+    for (path, remove) in in_order {
+        if let Some(path) = path
+            && let Err(error) = remove(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return sweep.problems.push(format!("could not remove {}: {error}", path.display()));
+        }
+    }
 }
 
 /// Undoes what is open, newest first, and strikes out what is done. What had expired is undone again: a runner that was
@@ -237,7 +251,7 @@ mod tests {
     /// A run that has left nothing yet; its journal lies in `folder`.
     fn config(test: &str, folder: &Path) -> GuardianConfig {
         let tag = format!("{test}-{}", std::process::id());
-        GuardianConfig { tag, journal: folder.join("journal"), work_dirs: vec![], index: None }
+        GuardianConfig { tag, journal: folder.join("journal"), work_dirs: vec![], index: None, own_dir: None }
     }
 
     #[test]
@@ -291,6 +305,31 @@ mod tests {
 
         let second = sweep(&config).expect("swept");
         assert_eq!((second.killed.len(), second.removed.len(), second.problems.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_runs_own_folder_stays_until_nothing_is_left() {
+        let folder = tempfile::tempdir().expect("folder");
+        let own_dir = folder.path().join("own");
+        std::fs::create_dir(&own_dir).expect("made");
+        let journal = own_dir.join("journal");
+        let config = GuardianConfig {
+            journal: journal.clone(),
+            index: Some(folder.path().join("index.json")),
+            own_dir: Some(own_dir.clone()),
+            ..config("guardian-own-test", folder.path())
+        };
+        std::fs::write(folder.path().join("index.json"), b"{}").expect("written");
+        // A folder cannot be removed as a file.
+        let stuck = folder.path().join("stuck");
+        std::fs::create_dir(&stuck).expect("made");
+        let undo = vec![Undo::RemoveFile { path: stuck.clone() }];
+        Journal::open(&journal).expect("open").record_open("stuck", undo).expect("record");
+        assert_eq!(sweep(&config).expect("swept").problems.len(), 1);
+        assert!(journal.exists() && folder.path().join("index.json").exists(), "whoever heals by hand needs them");
+        std::fs::remove_dir(&stuck).expect("removed");
+        assert_eq!(sweep(&config).expect("swept").undone, ["stuck"]);
+        assert!(!own_dir.exists() && !folder.path().join("index.json").exists());
     }
 
     #[test]

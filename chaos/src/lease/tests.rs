@@ -242,7 +242,7 @@ async fn a_stopped_process_that_vanished_counts_as_healed() {
     assert!(late.is_err(), "there is nothing left to stop");
     drop(open_for_ever);
     let (tag, work_dirs, index) = (format!("lease-test-{}", std::process::id()), vec![], None);
-    let config = GuardianConfig { tag, journal: path.clone(), work_dirs, index };
+    let config = GuardianConfig { tag, journal: path.clone(), work_dirs, index, own_dir: None };
     let swept = tokio::task::spawn_blocking(move || sweep(&config)).await.expect("no panic").expect("swept");
     assert_eq!((swept.undone.len(), swept.problems), (1, vec![]));
     assert_eq!(open(&path), 0);

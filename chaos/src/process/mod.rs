@@ -4,6 +4,8 @@ mod file_limit;
 mod identity;
 mod listen;
 mod tagged;
+mod victim;
 
 pub use identity::{ProcessError, ProcessId};
 pub use tagged::{RUN_TAG_VARIABLE, tagged_processes};
+pub use victim::{OffLimits, victim};

@@ -44,6 +44,7 @@ async fn faults_of_a_dead_runner_are_undone_and_toxics_of_others_stay(server: Se
         journal: folder.path().join("journal"),
         work_dirs: vec![folder.path().join("work")],
         index: None,
+        own_dir: None,
     };
     let link = || StoreLink {
         client: world.client.clone(),

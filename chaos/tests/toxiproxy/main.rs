@@ -32,6 +32,7 @@ mod cli;
 mod connections;
 mod differences;
 mod effects;
+mod faults;
 mod fixture;
 mod guardian;
 mod leases;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         connections::trials,
         differences::trials,
         effects::trials,
+        faults::trials,
         guardian::trials,
         leases::trials,
         live::trials,

@@ -6,11 +6,13 @@
 //! | --- | --- |
 //! | `model` | proxies and toxics as clients see them |
 //! | `lease` | faults that end in the server if nobody renews them |
+//! | `reach` | whether a base URL stays on this machine |
 //! | `error` | what can go wrong, with the server's message |
 
 mod error;
 mod lease;
 mod model;
+mod reach;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use serde::de::DeserializeOwned;
 pub use error::ClientError;
 pub use lease::ProxyLease;
 pub use model::{Proxy, ProxyUpdate, Toxic};
+pub use reach::{ApiUrl, BadApiUrl};
 
 use super::effects::ProxyEffects;
 use super::leases::LEASE_HEADER;

@@ -1,0 +1,110 @@
+//! Faults on any proxy, under leases: what they did is known from our server, and nothing is left of them.
+
+use std::time::Duration;
+
+use stormproof_chaos::fault::{Effect, Fault, ProxyDown, ProxyToxics};
+use stormproof_chaos::journal::DEFAULT_TTL;
+use stormproof_chaos::toxiproxy::{Stream, Toxic};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::fixture::{Server, World, within};
+
+const TAG: &str = "7-f";
+
+/// Asks until `fault` is known to have done something, or for good with a real Toxiproxy.
+async fn felt(fault: &mut dyn Fault, server: Server) -> Effect {
+    within("somebody feels it", async {
+        loop {
+            let effect = fault.effect().await.expect("it can be asked");
+            if effect.bites || server == Server::Real {
+                return effect;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await
+}
+
+async fn a_black_hole_is_felt_and_leaves_toxics_of_others(server: Server) {
+    let world = World::new(server).await;
+    let mut pair = world.pair().await;
+    let foreign = Toxic::latency(Stream::Upstream, Duration::from_millis(1), Duration::ZERO).named("not-ours");
+    world.client.add_toxic("p", &foreign).await.expect("added");
+    let is_ours = server == Server::Ours;
+    let mut fault = ProxyToxics::blackhole(world.client.clone(), "p", is_ours, TAG, DEFAULT_TTL);
+    fault.inject().await.expect("injected");
+    assert!(!fault.is_healed().await.expect("known"));
+    let before = fault.effect().await.expect("known");
+    assert_eq!((before.bites, before.is_unknown()), (false, !is_ours));
+    pair.client.write_all(b"into the hole").await.expect("taken");
+    let effect = felt(&mut fault, server).await;
+    assert_eq!((effect.bites, effect.is_unknown()), (is_ours, !is_ours), "{effect:?}");
+    fault.heal().await.expect("healed");
+    assert!(fault.is_healed().await.expect("known"));
+    fault.heal().await.expect("already gone is done");
+    let left = world.client.toxics("p").await.expect("listed");
+    assert_eq!(left.iter().map(|toxic| toxic.name.as_str()).collect::<Vec<_>>(), ["not-ours"]);
+    if is_ours {
+        assert_eq!((effect.counts["connections_hit"], effect.counts["bytes_held"]), (1, 13));
+        let mut late = [0; 13];
+        within("it arrives late", pair.server.read_exact(&mut late)).await.expect("whole");
+        assert_eq!(&late, b"into the hole");
+    }
+}
+
+async fn a_disabled_proxy_is_enabled_and_tells_what_it_cut(server: Server) {
+    let world = World::new(server).await;
+    let _pair = world.pair().await;
+    let mut fault = ProxyDown::new(world.client.clone(), "p", DEFAULT_TTL);
+    fault.inject().await.expect("injected");
+    assert!(!fault.is_healed().await.expect("known"));
+    assert!(!world.client.get("p").await.expect("there").enabled);
+    let effect = felt(&mut fault, server).await;
+    if server == Server::Ours {
+        assert_eq!(effect.counts["connections_cut"], 1);
+    } else {
+        assert!(effect.is_unknown(), "{effect:?}");
+    }
+    fault.heal().await.expect("healed");
+    assert!(fault.is_healed().await.expect("known"));
+    // The second time there is nobody to cut.
+    let mut again = ProxyDown::new(world.client.clone(), "p", DEFAULT_TTL);
+    again.inject().await.expect("injected");
+    assert!(again.effect().await.expect("known").is_unknown(), "who was refused is not known");
+    again.heal().await.expect("healed");
+}
+
+async fn a_proxy_that_is_gone_has_nothing_left(server: Server) {
+    let world = World::new(server).await;
+    world.proxy("p", "127.0.0.1:9").await;
+    let mut toxics = ProxyToxics::blackhole(world.client.clone(), "p", false, TAG, DEFAULT_TTL);
+    let mut down = ProxyDown::new(world.client.clone(), "p", DEFAULT_TTL);
+    toxics.inject().await.expect("injected");
+    down.inject().await.expect("injected");
+    world.client.delete("p").await.expect("deleted");
+    let faults: [&mut dyn Fault; 2] = [&mut toxics, &mut down];
+    for fault in faults {
+        fault.heal().await.expect("nothing is left");
+        assert!(fault.is_healed().await.expect("known"));
+    }
+}
+
+async fn a_toxic_that_the_server_does_not_know_is_refused(server: Server) {
+    let world = World::new(server).await;
+    world.proxy("p", "127.0.0.1:9").await;
+    let toxic = Toxic::of_kind("latencyy", Stream::Upstream);
+    let mut fault = ProxyToxics::one(world.client.clone(), "p", toxic, TAG, DEFAULT_TTL);
+    let refused = fault.inject().await.expect_err("refused");
+    let source = std::error::Error::source(&refused).expect("the server's words").to_string();
+    assert!(source.contains("invalid toxic type"), "{source}");
+    fault.heal().await.expect("nothing was done");
+}
+
+crate::trials! {
+    both: [
+        a_black_hole_is_felt_and_leaves_toxics_of_others,
+        a_disabled_proxy_is_enabled_and_tells_what_it_cut,
+        a_proxy_that_is_gone_has_nothing_left,
+        a_toxic_that_the_server_does_not_know_is_refused
+    ]
+}
