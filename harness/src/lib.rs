@@ -15,6 +15,7 @@
 //! | [`target`] | clusters that can be tested |
 //! | [`role`] | what a process of the user's own binary becomes instead of running tests |
 //! | [`run`] | runs a plan on a target and writes everything down |
+//! | [`inject`] | one fault by itself, on what is there already |
 //! | [`observe`] | watches a job through REST |
 //! | [`flink`] | client of Flink's REST API, 1.13 to 2.3; the bundled coordinator speaks it too |
 //! | [`explain`] | what restarts if this fails, and why |
@@ -31,6 +32,8 @@
 pub mod args;
 pub mod explain;
 pub mod flink;
+mod guard;
+pub mod inject;
 pub mod job;
 mod main_function;
 pub mod observe;
@@ -46,4 +49,5 @@ pub mod timeline;
 pub mod verdict;
 
 pub use main_function::{App, main};
+pub use stormproof_coordinator::config::duration;
 pub use {stormproof_chaos as chaos, stormproof_store as store};

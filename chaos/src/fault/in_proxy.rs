@@ -30,19 +30,19 @@ impl InProxy {
         Ok(self.lease.as_ref().map_or(&self.client, ProxyLease::client))
     }
 
-    pub(super) async fn add(&mut self, toxics: &[Toxic]) -> Result<(), FaultError> {
+    pub(super) async fn add(&mut self, toxics: &[Toxic], fault: impl Fn() -> Description) -> Result<(), FaultError> {
         let proxy = self.proxy.clone();
         let client = self.leased().await?;
         for toxic in toxics {
-            client.add_toxic(&proxy, toxic).await?;
+            client.add_toxic(&proxy, toxic).await.map_err(|error| not_done(error, &fault))?;
         }
         Ok(())
     }
 
-    pub(super) async fn disable(&mut self) -> Result<(), FaultError> {
+    pub(super) async fn disable(&mut self, fault: impl Fn() -> Description) -> Result<(), FaultError> {
         let proxy = self.proxy.clone();
-        self.leased().await?.disable(&proxy).await?;
-        Ok(())
+        let disabled = self.leased().await?.disable(&proxy).await;
+        disabled.map(drop).map_err(|error| not_done(error, fault))
     }
 
     /// Removes them, the last one first, and ends the lease.
@@ -80,6 +80,11 @@ impl InProxy {
         let held = self.still_held(fault);
         (self.lease.take(), held)
     }
+}
+
+/// A lease may end before everything is done under it: whoever holds it was stopped.
+fn not_done(error: ClientError, fault: impl Fn() -> Description) -> FaultError {
+    if error.is_lease_lost() { FaultError::LeaseLost { fault: fault() } } else { error.into() }
 }
 
 async fn end(lease: Option<ProxyLease>) -> Result<(), ClientError> {

@@ -46,7 +46,8 @@ impl Fault for ProxyDown {
 
     async fn inject(&mut self) -> Result<(), FaultError> {
         self.cut_before = self.cut().await?;
-        self.at.disable().await
+        let fault = self.describe();
+        self.at.disable(|| fault.clone()).await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {

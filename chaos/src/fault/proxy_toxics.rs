@@ -81,7 +81,8 @@ impl Fault for ProxyToxics {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.at.add(&self.toxics).await
+        let fault = self.describe();
+        self.at.add(&self.toxics, || fault.clone()).await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {

@@ -100,7 +100,8 @@ impl Fault for BlackholeStore {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.at.add(&self.toxics).await
+        let fault = self.describe();
+        self.at.add(&self.toxics, || fault.clone()).await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
@@ -145,7 +146,8 @@ impl Fault for RefuseStore {
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
-        self.at.disable().await
+        let fault = self.describe();
+        self.at.disable(|| fault.clone()).await
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {

@@ -103,6 +103,14 @@ impl ProcessId {
         (now.state == 'Z').then(|| ExitStatus::from_raw(now.wait_status))
     }
 
+    /// What the kernel calls it, for people: the program's name, cut off after 15 bytes. A process that is gone is
+    /// called `process`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).ok().filter(|_| self.state().is_ok());
+        name.map_or_else(|| "process".to_owned(), |name| name.trim_end().to_owned())
+    }
+
     fn state(&self) -> Result<char, ProcessError> {
         Ok(self.stat()?.state)
     }
@@ -181,6 +189,7 @@ mod tests {
     fn stops_continues_and_kills() {
         let mut child = child();
         let process = ProcessId::of(child.id()).expect("it runs");
+        assert_eq!(process.name(), "cat");
         process.stop().expect("stop");
         wait_until("it is stopped", || process.is_stopped());
         process.resume().expect("continue");

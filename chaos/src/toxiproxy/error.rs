@@ -48,7 +48,7 @@ impl ApiError {
     }
 
     pub(crate) fn lease_not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "lease not found: it has ended, or was never taken")
+        Self::new(StatusCode::NOT_FOUND, super::leases::LEASE_NOT_FOUND)
     }
 
     pub(crate) fn lease_exists() -> Self {

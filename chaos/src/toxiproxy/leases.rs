@@ -18,6 +18,9 @@ use super::proxy::{Proxy, lock};
 /// Names the lease that a change belongs to.
 pub(crate) const LEASE_HEADER: &str = "x-stormproof-lease";
 
+/// What is said of a lease that has ended.
+pub(crate) const LEASE_NOT_FOUND: &str = "lease not found: it has ended, or was never taken";
+
 /// Most leases of a server at one time.
 const MAX_LEASES: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stormproof_chaos::fault::{Effect, Fault, ProxyDown, ProxyToxics};
+use stormproof_chaos::fault::{Effect, Fault, FaultError, ProxyDown, ProxyToxics};
 use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -100,6 +100,42 @@ async fn a_toxic_that_the_server_does_not_know_is_refused(server: Server) {
     fault.heal().await.expect("nothing was done");
 }
 
+async fn a_lease_that_ends_while_it_is_injected_is_lost() {
+    let world = World::of_ours().await;
+    world.proxy("p", "127.0.0.1:9").await;
+    // Over before anything can be done under it, or right afterwards.
+    let brief = Duration::from_millis(1);
+    let lost = |fault: Box<dyn Fault>| async {
+        let mut fault = fault;
+        within("it is told", async {
+            loop {
+                let told = match fault.inject().await {
+                    Ok(()) => fault.effect().await.map(drop),
+                    refused => refused,
+                };
+                match told {
+                    Err(FaultError::LeaseLost { .. }) => return,
+                    Err(other) => panic!("{other}"),
+                    Ok(()) => drop(fault.heal().await),
+                }
+            }
+        })
+        .await;
+    };
+    lost(Box::new(ProxyToxics::blackhole(world.client.clone(), "p", true, TAG, brief))).await;
+    lost(Box::new(ProxyDown::new(world.client.clone(), "p", brief))).await;
+    within("the proxy is whole", async {
+        loop {
+            let proxy = world.client.get("p").await.expect("there");
+            if proxy.enabled && proxy.toxics.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
 crate::trials! {
     both: [
         a_black_hole_is_felt_and_leaves_toxics_of_others,
@@ -107,4 +143,5 @@ crate::trials! {
         a_proxy_that_is_gone_has_nothing_left,
         a_toxic_that_the_server_does_not_know_is_refused
     ]
+    ours: [a_lease_that_ends_while_it_is_injected_is_lost]
 }

@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::timeline::{FaultEvent, Losses, RecordKind, Recorder};
 
 /// How long a heal may take until a probe confirms it.
-const HEAL_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const HEAL_DEADLINE: Duration = Duration::from_secs(10);
 
 enum State {
     Waiting,

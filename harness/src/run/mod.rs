@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub use options::{Progress, RunOptions, Silent};
 pub use outcome::Outcome;
 
+pub(crate) use self::held::HEAL_DEADLINE;
 use self::held::HeldFaults;
 use crate::observe::Observer;
 use crate::plan::{FAULTS_PLACEHOLDER, Facts, JobCall, OUTPUT_PLACEHOLDER, Plan, PlanError, Trigger};

@@ -6,6 +6,7 @@
 mod doctor;
 mod explain;
 mod heal;
+mod inject;
 mod jobs;
 mod output;
 mod parity;
@@ -46,6 +47,8 @@ enum Command {
     Jobs(jobs::JobsArguments),
     /// Cancel a job
     Cancel(jobs::CancelArguments),
+    /// Hold one fault for a while on what is there already: a proxy, a process
+    Inject(Box<inject::InjectArguments>),
     /// Undo what runs have left that died together with their guardian
     Heal(heal::HealArguments),
     /// What restarts if a task or an executor fails, and why
@@ -81,7 +84,17 @@ impl CommandError {
 
     /// What is needed is not there or does not work.
     fn precondition(error: &(dyn std::error::Error + 'static)) -> Self {
-        Self { message: chain(error), code: Verdict::Precondition.exit_code() }
+        Self::not_there(chain(error))
+    }
+
+    /// What is to be hurt is not there, or not as it must be.
+    fn not_there(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: Verdict::Precondition.exit_code() }
+    }
+
+    /// It would hurt what it must not hurt.
+    fn refused(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: Verdict::Refused.exit_code() }
     }
 
     /// Something of ours broke.
@@ -123,6 +136,7 @@ fn execute(command: Command) -> Result<u8, CommandError> {
         Command::Submit(arguments) => submit::submit(&arguments),
         Command::Jobs(arguments) => jobs::jobs(&arguments),
         Command::Cancel(arguments) => jobs::cancel(&arguments),
+        Command::Inject(arguments) => inject::inject(&arguments),
         Command::Heal(arguments) => heal::heal(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Proxy(arguments) => proxy::proxy(&arguments),

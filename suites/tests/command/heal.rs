@@ -5,13 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{DEADLINE, Sandbox, eventually};
-
-/// State of a process as `/proc` has it; none once it is gone.
-fn state(pid: u32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
-}
+use crate::support::{DEADLINE, Sandbox, eventually, state};
 
 #[test]
 fn what_a_run_left_that_died_with_its_guardian_is_healed_once() {

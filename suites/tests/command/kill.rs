@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{DEADLINE, Found, Running, Sandbox, eventually, is_listening, listening_sockets};
+use crate::support::{DEADLINE, Found, Running, Sandbox, eventually, is_listening, listening_sockets, rounds, share};
 
 /// What is promised.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -45,18 +45,6 @@ const MOMENTS: [Moment; 12] = [
     Moment::Recorded("\"run_ended\""),
 ];
 
-/// Splitmix64: a round is a pure function of its number and the seed.
-fn draw(seed: u64) -> u64 {
-    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-fn number_from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
-}
-
 fn has_come(moment: Moment, sandbox: &Sandbox) -> bool {
     match moment {
         Moment::Processes(count) => sandbox.processes().len() >= count,
@@ -86,12 +74,11 @@ fn kill(sandbox: &Sandbox, run: &mut Running, everything: bool) -> BTreeSet<Stri
     sockets
 }
 
-fn one_round(number: u64, seed: u64) {
-    let choice = draw(seed ^ number.rotate_left(32));
+fn one_round(number: u64, choice: u64) {
     let moment = MOMENTS[usize::try_from(number).unwrap() % MOMENTS.len()];
     let suite = SUITES[usize::try_from(choice % 3).unwrap()];
     let everything = choice & 0x100 != 0;
-    let jitter = MAX_JITTER.mul_f64(f64::from(u8::try_from(choice >> 56).unwrap()) / 255.0);
+    let jitter = MAX_JITTER.mul_f64(share(choice));
     let what = format!("round {number}: {suite} at {moment:?} + {jitter:?}, everything at once: {everything}");
     println!("{what}");
 
@@ -112,11 +99,7 @@ fn one_round(number: u64, seed: u64) {
 
 #[test]
 fn a_killed_run_leaves_nothing() {
-    let seed = number_from_environment("STORMPROOF_KILL_SEED", 1);
-    println!("STORMPROOF_KILL_SEED={seed}");
-    for number in 0..number_from_environment("STORMPROOF_KILL_ROUNDS", ROUNDS) {
-        one_round(number, seed);
-    }
+    rounds(ROUNDS, one_round);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! | `bad_input` | one sentence, exit code 2, nothing started |
 //! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
 //! | `heal` | what is left when the guardian dies as well |
+//! | `inject` | one fault on a proxy or a process that is there already |
+//! | `inject_kill` | SIGKILL of `inject` at many moments |
 //! | `lease` | faults end although their runner hangs |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
 //! | `run` | `run` from start to report |
@@ -18,6 +20,8 @@
 mod bad_input;
 mod cluster;
 mod heal;
+mod inject;
+mod inject_kill;
 mod kill;
 mod lease;
 mod read_only;

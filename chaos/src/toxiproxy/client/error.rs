@@ -3,6 +3,8 @@
 use reqwest::StatusCode;
 use serde::Deserialize;
 
+use crate::toxiproxy::leases::LEASE_NOT_FOUND;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -52,6 +54,12 @@ impl ClientError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
+    }
+
+    /// Whether the lease that the change was to belong to has ended; nothing was changed then.
+    #[must_use]
+    pub fn is_lease_lost(&self) -> bool {
+        self.is_not_found() && matches!(self, ClientError::Refused { message, .. } if message == LEASE_NOT_FOUND)
     }
 
     /// Whether the name is taken.

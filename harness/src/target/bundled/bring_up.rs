@@ -8,11 +8,11 @@ use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreConfig};
 use tokio::time::{Instant, sleep};
 
-use super::guard::Guard;
 use super::proxy::Proxy;
 use super::store::Store;
 use super::{BundledConfig, PartChoices, Timings, make_dir};
 use crate::flink::RestClient;
+use crate::guard::Guard;
 use crate::role::{Child, Launcher, Role};
 use crate::target::TargetError;
 

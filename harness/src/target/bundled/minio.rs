@@ -11,8 +11,8 @@ use stormproof_coordinator::config::StoreConfig;
 use stormproof_coordinator::storage::{BlobStore as _, Deadlines, S3BlobStore};
 use tokio::time::{Instant, sleep};
 
-use super::guard::Guard;
 use super::{BUCKET, make_dir};
+use crate::guard::Guard;
 use crate::role::{Child, Launcher, PartConfig, Role};
 use crate::target::{Leftovers, TargetError};
 

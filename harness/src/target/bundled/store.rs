@@ -6,9 +6,9 @@ use stormproof_chaos::process::ProcessId;
 use stormproof_coordinator::config::StoreConfig;
 use stormproof_store::{Entry, RuleSet, Rules, S3Server, S3ServerConfig};
 
-use super::guard::Guard;
 use super::minio::Minio;
 use super::{BUCKET, PartChoice};
+use crate::guard::Guard;
 use crate::role::Launcher;
 use crate::target::{Leftovers, StoreRequest, TargetError};
 

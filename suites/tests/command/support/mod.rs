@@ -1,6 +1,8 @@
 //! Sandboxes, commands in them, and facts about what belongs to them.
 
+mod chance;
 mod processes;
+mod proxy;
 mod running;
 
 use std::cell::RefCell;
@@ -11,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-pub(crate) use self::processes::{Found, is_listening, listening_sockets};
+pub(crate) use self::chance::{rounds, share};
+pub(crate) use self::processes::{Found, is_listening, listening_sockets, state};
+pub(crate) use self::proxy::{NAME, ProxyServer, answer};
 pub(crate) use self::running::{Finished, Running};
 
 /// How long a fact may take to become true. Only ever waited for in full by a test that fails.

@@ -25,6 +25,12 @@ impl Found {
     }
 }
 
+/// State of a process as `/proc` has it; none once it is gone.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
 /// Processes whose environment holds `entry`. A zombie has none.
 pub(super) fn with_environment(entry: &str) -> Vec<Found> {
     let mut found = vec![];

@@ -1,0 +1,194 @@
+//! What is to be broken: found, and refused if it must not be.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stormproof::chaos::fault::{Fault, HangProcess, KillProcess, ProxyDown, ProxyToxics};
+use stormproof::chaos::process::{OffLimits, ProcessError, ProcessId, victim};
+use stormproof::chaos::toxiproxy::{ApiUrl, Toxic, ToxiproxyClient};
+
+use super::arguments::{FaultArguments, HoldArguments, PlaceArguments, ToxicArguments};
+use crate::command::{CommandError, settings};
+
+/// Must be `1` as well before a host other than this machine is called.
+const ALLOW_REMOTE: &str = "STORMPROOF_ALLOW_REMOTE";
+
+/// A fault and what it will act on.
+pub(super) struct Victim {
+    fault: Chosen,
+    lease_ttl: Duration,
+}
+
+enum Chosen {
+    Toxic { at: Place, toxic: Toxic },
+    Blackhole { at: Place },
+    Refuse { at: Place },
+    Hang { process: ProcessId },
+    Kill { process: ProcessId },
+}
+
+/// A proxy that is there.
+struct Place {
+    client: ToxiproxyClient,
+    proxy: String,
+    /// Ours tells what its toxics did.
+    is_ours: bool,
+    is_enabled: bool,
+}
+
+impl Victim {
+    /// Refuses what must not be hurt, before anything is called, and looks whether it is there.
+    pub(super) async fn find(arguments: &FaultArguments) -> Result<Self, CommandError> {
+        arguments.hold().map_or(Ok(()), check_duration)?;
+        let fault = match arguments {
+            FaultArguments::Toxic(arguments) => {
+                let toxic = toxic(arguments)?;
+                Chosen::Toxic { at: Place::find(&arguments.place).await?, toxic }
+            }
+            FaultArguments::Blackhole(arguments) => Chosen::Blackhole { at: Place::find(&arguments.place).await? },
+            FaultArguments::Refuse(arguments) => {
+                let at = Place::find(&arguments.place).await?;
+                if !at.is_enabled {
+                    return Err(CommandError::not_there(format!(
+                        "proxy {} of {} is disabled already; enabling it afterwards would undo what somebody else did",
+                        at.proxy,
+                        at.client.base_url()
+                    )));
+                }
+                Chosen::Refuse { at }
+            }
+            FaultArguments::Hang(arguments) => {
+                let process = process(arguments.pid)?;
+                if process.is_stopped() {
+                    return Err(CommandError::not_there(format!(
+                        "{process} is stopped already; continuing it afterwards would undo what somebody else did"
+                    )));
+                }
+                Chosen::Hang { process }
+            }
+            FaultArguments::Kill(arguments) => Chosen::Kill { process: process(arguments.pid)? },
+        };
+        Ok(Self { fault, lease_ttl: arguments.hold().map_or(Duration::ZERO, HoldArguments::lease_ttl) })
+    }
+
+    /// The fault, held by the run `tag`.
+    pub(super) fn fault(&self, tag: &str) -> Box<dyn Fault> {
+        match &self.fault {
+            Chosen::Toxic { at, .. } | Chosen::Blackhole { at } => Box::new(self.toxics(at, tag)),
+            Chosen::Refuse { at } => Box::new(ProxyDown::new(at.client.clone(), &at.proxy, self.lease_ttl)),
+            Chosen::Hang { process } => Box::new(HangProcess::new("hang", process.name(), *process)),
+            Chosen::Kill { process } => Box::new(KillProcess::new("kill", process.name(), *process)),
+        }
+    }
+
+    fn toxics(&self, at: &Place, tag: &str) -> ProxyToxics {
+        let client = at.client.clone();
+        match &self.fault {
+            Chosen::Toxic { toxic, .. } => ProxyToxics::one(client, &at.proxy, toxic.clone(), tag, self.lease_ttl),
+            _ => ProxyToxics::blackhole(client, &at.proxy, at.is_ours, tag, self.lease_ttl),
+        }
+    }
+
+    /// What would be done and undone by the run `tag`, call by call.
+    pub(super) fn steps(&self, tag: &str) -> Vec<String> {
+        match &self.fault {
+            Chosen::Toxic { at, .. } | Chosen::Blackhole { at } => {
+                let fault = self.toxics(at, tag);
+                let path = format!("{}/proxies/{}/toxics", at.client.base_url(), at.proxy);
+                let add = |toxic: &Toxic| format!("POST {path} {}", json!(toxic));
+                let remove = |toxic: &Toxic| format!("DELETE {path}/{}", toxic.name);
+                fault.toxics().iter().map(add).chain(fault.toxics().iter().rev().map(remove)).collect()
+            }
+            Chosen::Refuse { at } => {
+                let path = format!("{}/proxies/{}", at.client.base_url(), at.proxy);
+                [false, true].map(|enabled| format!("PATCH {path} {}", json!({ "enabled": enabled }))).to_vec()
+            }
+            Chosen::Hang { process } => ["SIGSTOP", "SIGCONT"].map(|signal| format!("{signal} to {process}")).to_vec(),
+            Chosen::Kill { process } => vec![format!("SIGKILL to {process}")],
+        }
+    }
+}
+
+fn check_duration(hold: &HoldArguments) -> Result<(), CommandError> {
+    if hold.hold_for <= hold.max {
+        return Ok(());
+    }
+    Err(CommandError::refused(format!(
+        "a fault of {} s is longer than the {} s that are allowed; --max allows more",
+        hold.hold_for.as_secs_f64(),
+        hold.max.as_secs_f64()
+    )))
+}
+
+fn process(pid: u32) -> Result<ProcessId, CommandError> {
+    match victim(pid) {
+        Ok(process) if process.is_alive() => Ok(process),
+        Ok(_) => Err(CommandError::not_there(format!("pid {pid} is dead already"))),
+        Err(error @ OffLimits::Process(ProcessError::Gone(_))) => Err(CommandError::not_there(error.to_string())),
+        Err(error @ OffLimits::Process(_)) => Err(CommandError::precondition(&error)),
+        Err(error) => Err(CommandError::refused(format!("{error}, so it is not touched"))),
+    }
+}
+
+fn toxic(arguments: &ToxicArguments) -> Result<Toxic, CommandError> {
+    let toxic = Toxic::of_kind(&arguments.kind, arguments.stream).with_toxicity(arguments.toxicity);
+    let attributes = settings::pairs("--attribute", &arguments.attributes)?;
+    // A word that is no number is text: which attributes there are is the server's business.
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::from(text));
+    Ok(attributes.iter().fold(toxic, |toxic, (name, text)| toxic.with(name, value(text))))
+}
+
+impl Place {
+    async fn find(arguments: &PlaceArguments) -> Result<Self, CommandError> {
+        let api = ApiUrl::parse(&arguments.proxy_api).map_err(|error| CommandError::bad_input(&error))?;
+        let is_remote_allowed = std::env::var(ALLOW_REMOTE).is_ok_and(|value| value == "1");
+        check_host(&api, &arguments.allowed_hosts, is_remote_allowed)?;
+        let client = ToxiproxyClient::new(&api.url);
+        let mut proxies = client.list().await.map_err(|error| CommandError::precondition(&error))?;
+        let Some(found) = proxies.remove(&arguments.proxy) else {
+            let names = proxies.into_keys().collect::<Vec<_>>().join(", ");
+            let others = if names.is_empty() { "there is none".to_owned() } else { format!("there are {names}") };
+            return Err(CommandError::not_there(format!(
+                "no proxy of {} is called {}; {others}",
+                api.url, arguments.proxy
+            )));
+        };
+        let is_ours = match client.effects(&found.name).await {
+            Err(error) if error.is_not_found() => false,
+            other => other.map(|_| true).map_err(|error| CommandError::precondition(&error))?,
+        };
+        Ok(Self { client, proxy: found.name, is_ours, is_enabled: found.enabled })
+    }
+}
+
+/// A host elsewhere is opted in twice: by its name, and by the environment.
+fn check_host(api: &ApiUrl, allowed: &[String], is_remote_allowed: bool) -> Result<(), CommandError> {
+    let is_named = allowed.iter().any(|host| host.eq_ignore_ascii_case(&api.host));
+    if api.is_on_loopback() || (is_named && is_remote_allowed) {
+        return Ok(());
+    }
+    Err(CommandError::refused(format!(
+        "{} is not on this machine; if it may be hurt, say so twice: with --allow-host {} and with {ALLOW_REMOTE}=1 in the environment",
+        api.url, api.host
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(url: &str, allowed: &[&str], is_remote_allowed: bool) -> Result<(), u8> {
+        let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        check_host(&ApiUrl::parse(url).unwrap(), &allowed, is_remote_allowed).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn a_host_elsewhere_must_be_allowed_twice() {
+        assert_eq!(checked("http://127.0.0.1:8474", &[], false), Ok(()));
+        assert_eq!(checked("http://staging:8474", &["staging"], true), Ok(()));
+        assert_eq!(checked("http://staging:8474", &["staging"], false), Err(7));
+        assert_eq!(checked("http://staging:8474", &[], true), Err(7));
+        assert_eq!(checked("http://production:8474", &["staging"], true), Err(7));
+        assert_eq!(checked("http://127.0.0.1@staging:8474", &["127.0.0.1"], true), Err(7));
+    }
+}
