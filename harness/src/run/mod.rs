@@ -357,14 +357,4 @@ fn store_record(request: StoreRequest) -> RecordKind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lease_of_a_run_is_that_of_its_proxy_as_well() {
-        let lease_ttl = Duration::from_secs(7);
-        let options = RunOptions { lease_ttl, ..RunOptions::new("run", "again") };
-        let config = bundled_config(&Plan::new("a::b", "", "job"), &options);
-        assert_eq!(config.lease_ttl, Some(lease_ttl));
-    }
-}
+mod tests;

@@ -49,7 +49,7 @@ enum Command {
     Cancel(jobs::CancelArguments),
     /// Hold one fault for a while on what is there already: a proxy, a process
     Inject(Box<inject::InjectArguments>),
-    /// Undo what runs have left that died together with their guardian
+    /// Undo what runs and injections have left that died together with their guardian
     Heal(heal::HealArguments),
     /// What restarts if a task or an executor fails, and why
     Explain(Box<explain::ExplainArguments>),

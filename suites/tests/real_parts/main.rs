@@ -2,6 +2,7 @@
 //!
 //! `ci/provision minio` and `ci/provision toxiproxy` bring them; without them these tests are listed as ignored.
 
+mod inject;
 mod kill;
 mod run;
 #[expect(dead_code, unused_imports, reason = "made for the tests of the command, of which these need a part")]
@@ -32,6 +33,12 @@ fn main() -> ExitCode {
             &[],
             up::a_part_that_ends_at_once_is_told_with_its_log,
         ),
+        trial(
+            "inject::what_it_did_is_not_known_but_it_is_healed",
+            TOXIPROXY,
+            inject::what_it_did_is_not_known_but_it_is_healed,
+        ),
+        trial("inject::its_guardian_or_heal_undoes_it", TOXIPROXY, inject::its_guardian_or_heal_undoes_it),
         trial("kill::a_killed_run_leaves_nothing", BOTH, kill::a_killed_run_leaves_nothing),
         trial(
             "kill::parts_die_with_the_runner_even_if_its_guardian_is_dead",

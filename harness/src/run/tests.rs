@@ -1,0 +1,267 @@
+//! What a run comes to whose faults misbehave: the engine is never blamed for it.
+
+#[path = "../../tests/rest/server.rs"]
+mod server;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use server::Server;
+use stormproof_chaos::fault::{Description, Effect, Fault, FaultError};
+use stormproof_chaos::journal::{Undo, open_entries};
+use stormproof_chaos::process::ProcessError;
+
+use super::*;
+use crate::flink::RestClient;
+use crate::oracle::{self, Expectation};
+use crate::plan::FaultSpec;
+use crate::target::Leftovers;
+use crate::timeline::{Losses, Timeline};
+
+/// The job of every run here; it has finished when it is looked at first.
+const JOB: &str = "j";
+
+/// How a fault misbehaves, and in which step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Misdeed {
+    None,
+    Panics(&'static str),
+    Fails(&'static str),
+    /// Nothing comes of it.
+    Idle,
+    /// What it was to break vanished after it was found.
+    VictimGone,
+    /// There was nothing to break from the start.
+    NoVictim,
+}
+
+/// Writes down what is asked of it, and misbehaves.
+#[derive(Clone)]
+struct Scripted {
+    misdeed: Misdeed,
+    calls: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Scripted {
+    fn called(&self, step: &'static str) -> Result<(), FaultError> {
+        self.calls.lock().expect("no panic while it is held").push(step);
+        match self.misdeed {
+            Misdeed::Panics(where_to) if where_to == step => panic!("{step} is broken"),
+            Misdeed::Fails(where_to) if where_to == step => {
+                Err(FaultError::Nothing { what: step.to_owned(), hint: "try again" })
+            }
+            Misdeed::VictimGone if step == "inject" => Err(ProcessError::Gone(7).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Fault for Scripted {
+    fn describe(&self) -> Description {
+        Description { kind: "scripted", target: "nothing".to_owned() }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        vec![Undo::RemoveFile { path: "nothing".into() }]
+    }
+
+    async fn inject(&mut self) -> Result<(), FaultError> {
+        self.called("inject")
+    }
+
+    async fn effect(&mut self) -> Result<Effect, FaultError> {
+        self.called("effect")?;
+        Ok(Effect { bites: self.misdeed != Misdeed::Idle, ..Effect::default() })
+    }
+
+    async fn heal(&mut self) -> Result<(), FaultError> {
+        self.called("heal")
+    }
+
+    async fn is_healed(&mut self) -> Result<bool, FaultError> {
+        self.called("probe").map(|()| true)
+    }
+}
+
+/// A cluster of which only the REST API is there.
+struct Stage {
+    rest: RestClient,
+    fault: Scripted,
+    takes_jobs: bool,
+    capabilities: BTreeSet<Capability>,
+}
+
+#[async_trait]
+impl Target for Stage {
+    fn name(&self) -> &str {
+        "stage"
+    }
+
+    fn capabilities(&self) -> &BTreeSet<Capability> {
+        &self.capabilities
+    }
+
+    fn rest(&self) -> &RestClient {
+        &self.rest
+    }
+
+    fn faults_dir(&self) -> Option<&Path> {
+        None
+    }
+
+    async fn submit(&self, _: &JobCall) -> Result<String, TargetError> {
+        if self.takes_jobs {
+            return Ok(JOB.to_owned());
+        }
+        Err(TargetError::NoVictim { what: "the cluster".to_owned(), hint: "it vanished".to_owned() })
+    }
+
+    async fn fault(
+        &self,
+        _: &FaultSpec,
+        _: &Timeline,
+        _: Option<&str>,
+        _: &str,
+    ) -> Result<(Box<dyn Fault>, Losses), TargetError> {
+        if self.fault.misdeed == Misdeed::NoVictim {
+            let (what, hint) = ("no such process".to_owned(), "there is none".to_owned());
+            return Err(TargetError::NoVictim { what, hint });
+        }
+        Ok((Box::new(self.fault.clone()), Losses::default()))
+    }
+
+    fn store_requests(&self, _: u64) -> Vec<StoreRequest> {
+        vec![]
+    }
+
+    async fn leftovers(&self, _: &str) -> Result<Leftovers, TargetError> {
+        Ok(Leftovers::default())
+    }
+}
+
+/// What a run came to.
+struct Came {
+    verdict: Verdict,
+    /// Of all judgements.
+    words: String,
+    /// What the fault was asked to do.
+    calls: Vec<&'static str>,
+    /// Faults that are open in the journal: the guardian undoes them.
+    open: usize,
+}
+
+/// Runs a job that ends FINISHED on a stage, with one fault from before its submission to its end.
+async fn run(misdeed: Misdeed, expected: &str, takes_jobs: bool) -> Came {
+    let server = Server::start().await;
+    let sample = include_str!("../../tests/flink-rest/2.3.0/batch_finished_after_tm_kill_job.json");
+    let mut job: serde_json::Value = serde_json::from_str(sample).expect("JSON");
+    // How its tasks fared is not the question.
+    job["vertices"] = serde_json::json!([]);
+    job["plan"]["nodes"] = serde_json::json!([]);
+    for (path, body) in [
+        ("jobs/j", job.to_string()),
+        ("taskmanagers", r#"{"taskmanagers": []}"#.to_owned()),
+        ("jobs/j/exceptions", r#"{"exceptionHistory": {"entries": [], "truncated": false}}"#.to_owned()),
+        ("jobs/j/metrics", "[]".to_owned()),
+    ] {
+        server.answer(&format!("GET /{path}"), 200, &body);
+    }
+    let fault = Scripted { misdeed, calls: Arc::default() };
+    let stage = Stage {
+        rest: RestClient::new(vec![server.url.clone()]).expect("an address"),
+        fault: fault.clone(),
+        takes_jobs,
+        capabilities: BTreeSet::from([Capability::StoreLink]),
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = RunOptions::new(folder.path(), "again");
+    let mut plan = Plan::new("stage::misdeed", "", "job")
+        .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+        .expect(Expectation::job_ends(expected));
+    plan.deadline = Duration::from_secs(20);
+    let recorder = begin_record(&plan, &options, &bundled_config(&plan, &options)).expect("recorded");
+    let path = folder.path().join("journal");
+    let journal = Journal::open(&path).expect("a journal");
+    Runner::new(&plan, &options, &stage, recorder.clone(), journal).run().await;
+    recorder.finish().expect("written");
+    assert_eq!(server.asked().is_empty(), !takes_jobs, "a job that was not taken is not looked for");
+    let judged = oracle::judge(&recorder.timeline());
+    let words = judged.judgements.iter().map(|judgement| {
+        format!(
+            "{} {}: {}; {}\n",
+            judgement.verdict,
+            judgement.oracle,
+            judgement.summary,
+            judgement.evidence.join("; ")
+        )
+    });
+    let calls = fault.calls.lock().expect("no panic while it is held").clone();
+    Came { verdict: judged.verdict, words: words.collect(), calls, open: open_entries(&path).expect("read").len() }
+}
+
+#[test]
+fn the_lease_of_a_run_is_that_of_its_proxy_as_well() {
+    let lease_ttl = Duration::from_secs(7);
+    let options = RunOptions { lease_ttl, ..RunOptions::new("run", "again") };
+    let config = bundled_config(&Plan::new("a::b", "", "job"), &options);
+    assert_eq!(config.lease_ttl, Some(lease_ttl));
+}
+
+#[tokio::test]
+async fn a_fault_that_behaves_lets_the_job_be_judged() {
+    let came = run(Misdeed::None, "FINISHED", true).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Pass, 0), "{}", came.words);
+    assert_eq!(came.calls, ["inject", "effect", "heal", "probe"]);
+    let came = run(Misdeed::None, "CANCELED", true).await;
+    assert_eq!(came.verdict, Verdict::Fail, "{}", came.words);
+}
+
+#[tokio::test]
+async fn a_fault_whose_code_panics_makes_the_run_invalid_and_is_healed_all_the_same() {
+    for (step, name) in [("inject", "inject"), ("effect", "observe"), ("heal", "heal"), ("probe", "probe")] {
+        // The engine did not do what was expected of it either, and is not blamed.
+        let came = run(Misdeed::Panics(step), "CANCELED", true).await;
+        assert_eq!(came.verdict, Verdict::Invalid, "{step}: {}", came.words);
+        let why = format!("could not {name} scripted on nothing: its code panicked: {step} is broken");
+        assert!(came.words.contains(&why), "{step}: {}", came.words);
+        assert!(came.calls.contains(&"heal"), "{step}: {:?}", came.calls);
+        // Where its heal or the proof of it broke, the guardian has to do it again.
+        assert_eq!(came.open, usize::from(matches!(step, "heal" | "probe")), "{step}");
+    }
+}
+
+#[tokio::test]
+async fn a_heal_that_fails_makes_the_run_invalid_and_stays_open_for_the_guardian() {
+    for step in ["heal", "probe"] {
+        let came = run(Misdeed::Fails(step), "CANCELED", true).await;
+        assert_eq!((came.verdict, came.open), (Verdict::Invalid, 1), "{step}: {}", came.words);
+        assert!(came.words.contains("could not heal") || came.words.contains("could not probe"), "{}", came.words);
+    }
+}
+
+#[tokio::test]
+async fn a_victim_that_vanished_makes_the_run_invalid() {
+    for (misdeed, why) in [(Misdeed::VictimGone, "process 7 is gone"), (Misdeed::NoVictim, "no such process")] {
+        let came = run(misdeed, "CANCELED", true).await;
+        assert_eq!((came.verdict, came.open), (Verdict::Invalid, 0), "{}", came.words);
+        assert!(came.words.contains(why), "{}", came.words);
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_nothing_comes_of_makes_the_run_vacuous() {
+    let came = run(Misdeed::Idle, "FINISHED", true).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Vacuous, 0), "{}", came.words);
+    // A broken promise is one all the same.
+    assert_eq!(run(Misdeed::Idle, "CANCELED", true).await.verdict, Verdict::Fail);
+}
+
+#[tokio::test]
+async fn a_cluster_that_vanished_before_the_job_is_a_precondition_and_the_fault_is_healed() {
+    let came = run(Misdeed::None, "FINISHED", false).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Precondition, 0), "{}", came.words);
+    assert!(came.words.contains("it vanished"), "{}", came.words);
+    assert_eq!(came.calls, ["inject", "effect", "heal", "probe"]);
+}
