@@ -3,6 +3,7 @@
 //! Only what the run's own record names is touched, and only if its runner is gone.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::guardian::{GuardianConfig, GuardianError, Sweep, sweep};
 use crate::process::ProcessId;
@@ -10,6 +11,32 @@ use crate::run_record::RunRecord;
 
 /// What the names of all our work folders begin with; the run's tag follows.
 pub const WORK_FOLDER_PREFIX: &str = "stormproof-";
+
+/// How long a guardian that lives may take to do its work: the sum of the deadlines of its sweep, and some more.
+const GUARDIAN_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Pause between two looks whether it has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// What was found and done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Healed {
+    /// The guardian, if it lived.
+    pub guardian: Option<GuardianFound>,
+    /// What was left for us.
+    pub sweep: Sweep,
+}
+
+/// A guardian that outlived its runner and was not done yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardianFound {
+    /// Its process.
+    pub process: ProcessId,
+    /// It was stopped (SIGSTOP), so it was continued.
+    pub was_stopped: bool,
+    /// It has done its work and ended. If not, we did it.
+    pub has_ended: bool,
+}
 
 /// A run was not touched.
 #[derive(Debug, thiserror::Error)]
@@ -36,11 +63,12 @@ pub enum HealError {
 }
 
 /// Undoes what a dead run's journal has open, kills its processes and removes its work folders, as its guardian would
-/// have. Idempotent.
+/// have. Idempotent. A guardian that lives has the first turn, since two would get in each other's way; one that is
+/// stopped is continued for that.
 ///
 /// # Errors
 /// When the run lives, or its record is not to be trusted: then nothing is touched. When its journal cannot be read.
-pub fn heal(record: &RunRecord) -> Result<Sweep, HealError> {
+pub fn heal(record: &RunRecord) -> Result<Healed, HealError> {
     let GuardianConfig { tag, work_dirs, own_dir, .. } = &record.guardian;
     if record.runner.is_alive() {
         return Err(HealError::Alive { tag: tag.clone(), runner: record.runner });
@@ -50,7 +78,23 @@ pub fn heal(record: &RunRecord) -> Result<Sweep, HealError> {
     if let Some(folder) = work_dirs.iter().chain(own_dir).find(is_named_after_it) {
         return Err(HealError::NotOurs { tag: tag.clone(), folder: folder.clone() });
     }
-    Ok(sweep(&record.guardian)?)
+    let guardian = record.guardian_process.and_then(wait_for);
+    Ok(Healed { guardian, sweep: sweep(&record.guardian)? })
+}
+
+/// Lets a guardian finish; `None` if it is gone.
+fn wait_for(process: ProcessId) -> Option<GuardianFound> {
+    if !process.is_alive() {
+        return None;
+    }
+    let end = Instant::now() + GUARDIAN_DEADLINE;
+    let mut was_stopped = false;
+    while process.is_alive() && Instant::now() < end {
+        // One that cannot be continued is not waited for any longer than one that does not end.
+        was_stopped |= process.is_stopped() && process.resume().is_ok();
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Some(GuardianFound { process, was_stopped, has_ended: !process.is_alive() })
 }
 
 #[cfg(test)]
@@ -80,7 +124,7 @@ mod tests {
             .expect("open");
         let index = Some(folder.join("index.json"));
         let guardian = GuardianConfig { tag: tag.to_owned(), journal, work_dirs: vec![work_dir], index, own_dir: None };
-        let record = RunRecord { runner, guardian };
+        let record = RunRecord { runner, guardian, guardian_process: None };
         record.write(&folder.join("index.json")).expect("written");
         record
     }
@@ -108,14 +152,34 @@ mod tests {
             std::thread::yield_now();
         }
         let healed = heal(&record).expect("healed");
-        assert_eq!((healed.undone, healed.problems), (vec!["hold".to_owned()], vec![]));
-        assert_eq!(healed.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [left.id()]);
-        assert_eq!(healed.removed, record.guardian.work_dirs);
+        assert_eq!(healed.guardian, None);
+        assert_eq!((healed.sweep.undone, healed.sweep.problems), (vec!["hold".to_owned()], vec![]));
+        assert_eq!(healed.sweep.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [left.id()]);
+        assert_eq!(healed.sweep.removed, record.guardian.work_dirs);
         assert_eq!((there(), record.guardian.work_dirs[0].exists()), ([false; 2], false));
-        assert_eq!(heal(&record).expect("again"), Sweep::default(), "a second time finds nothing");
+        assert_eq!(heal(&record).expect("again"), Healed::default(), "a second time finds nothing");
         for child in [&mut runner, &mut left] {
             child.wait().expect("reaped");
         }
+    }
+
+    #[test]
+    fn a_guardian_that_is_stopped_is_continued_and_has_the_first_turn() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (mut runner, mut guardian) = (child("another"), child("another"));
+        let [id, process] = [&runner, &guardian].map(|child| ProcessId::of(child.id()).expect("it runs"));
+        let record = record(folder.path(), id, &format!("heal-stopped-test-{}", std::process::id()));
+        let record = RunRecord { guardian_process: Some(process), ..record };
+        runner.kill().expect("killed");
+        runner.wait().expect("reaped");
+        process.stop().expect("stopped");
+        // The end of its pipe would end it, but it cannot notice.
+        drop(guardian.stdin.take());
+        let healed = heal(&record).expect("healed");
+        assert_eq!(healed.guardian, Some(GuardianFound { process, was_stopped: true, has_ended: true }));
+        assert_eq!(healed.sweep.undone, ["hold"], "this one left everything to us");
+        guardian.wait().expect("reaped");
+        assert_eq!(heal(&record).expect("again"), Healed::default());
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct RunRecord {
     pub runner: ProcessId,
     /// What its guardian looks after.
     pub guardian: GuardianConfig,
+    /// The guardian, once it is at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guardian_process: Option<ProcessId>,
 }
 
 /// A record could not be written or read.

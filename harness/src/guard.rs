@@ -132,7 +132,7 @@ impl Prepared {
 
     fn record(&self) -> Result<RunRecord, TargetError> {
         let runner = ProcessId::of(std::process::id()).map_err(TargetError::Process)?;
-        Ok(RunRecord { runner, guardian: self.config.clone() })
+        Ok(RunRecord { runner, guardian: self.config.clone(), guardian_process: None })
     }
 
     /// Starts the guardian, then makes the work folders: one that is killed in between leaves no folder behind.

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use self::expiry::{Expiry, runtime};
 #[cfg(test)]
 pub(crate) use self::undo::tests::undone_by_the_guardian;
-use self::undo::undo_entry;
-use crate::journal::{Journal, JournalError, open_entries};
+use self::undo::{undo_again, undo_entry};
+use crate::journal::{Journal, JournalError, OpenEntry, open_entries};
 use crate::process::{ProcessError, ProcessId, tagged_processes};
 
 /// Pause between two looks for leases that have ended: what is not renewed outlives its lease by no more.
@@ -133,10 +133,14 @@ pub fn await_end(mut pipe: impl Read) {
 /// When the journal cannot be read; processes and folder are dealt with all the same.
 pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
     let mut sweep = Sweep::default();
-    let entries = undo_open(&config.journal, &mut sweep);
+    let undone = undo_open(&config.journal, &mut sweep);
     kill_tagged(&config.tag, &mut sweep);
     config.work_dirs.iter().for_each(|folder| remove_folder(folder, &mut sweep));
-    entries?;
+    let undone = undone?;
+    if !undone.is_empty() {
+        let runtime = runtime().map_err(GuardianError::Runtime)?;
+        undone.iter().for_each(|entry| runtime.block_on(undo_again(entry)));
+    }
     if sweep.problems.is_empty() {
         forget(config, &mut sweep);
     }
@@ -159,18 +163,19 @@ fn forget(config: &GuardianConfig, sweep: &mut Sweep) {
 }
 
 /// Undoes what is open, newest first, and strikes out what is done. What had expired is undone again: a runner that was
-/// stopped at the wrong moment may have done it afterwards.
-fn undo_open(journal: &Path, sweep: &mut Sweep) -> Result<(), GuardianError> {
+/// stopped at the wrong moment may have done it afterwards. Answers with what is done.
+fn undo_open(journal: &Path, sweep: &mut Sweep) -> Result<Vec<OpenEntry>, GuardianError> {
     let entries = open_entries(journal)?;
+    let mut undone = vec![];
     if entries.is_empty() {
-        return Ok(());
+        return Ok(undone);
     }
     let runtime = runtime().map_err(GuardianError::Runtime)?;
     let journal = Journal::open(journal)?;
     let deadline = Instant::now() + UNDO_DEADLINE;
-    for entry in entries.iter().rev() {
+    for entry in entries.into_iter().rev() {
         let result = loop {
-            match runtime.block_on(undo_entry(entry)) {
+            match runtime.block_on(undo_entry(&entry)) {
                 Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
                 result => break result,
             }
@@ -184,11 +189,12 @@ fn undo_open(journal: &Path, sweep: &mut Sweep) -> Result<(), GuardianError> {
                 if let Err(error) = journal.record_closed(entry.id) {
                     sweep.problems.push(error.to_string());
                 }
+                undone.push(entry);
             }
             Err(problems) => sweep.problems.extend(problems),
         }
     }
-    Ok(())
+    Ok(undone)
 }
 
 /// Kills until no process has carried the tag for a while: one that is being started has no environment to be found
@@ -272,6 +278,35 @@ mod tests {
         proxy.join().expect("no panic");
         assert_eq!((sweep.undone, sweep.problems), (vec!["blackhole".to_owned()], vec![]));
         assert!(!folder.path().join("index.json").exists());
+    }
+
+    #[test]
+    fn a_call_of_the_dead_runner_that_came_late_is_undone_as_well() {
+        let folder = tempfile::tempdir().expect("folder");
+        let config = config("guardian-test-late", folder.path());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let api = format!("http://{}", listener.local_addr().expect("known"));
+        let undo = Undo::RemoveToxic { api, proxy: "store".to_owned(), toxic: "late".to_owned() };
+        Journal::open(&config.journal).expect("open").record_open("late", vec![undo]).expect("record");
+        // The toxic arrives only after the guardian's first call.
+        let proxy = std::thread::spawn(move || {
+            for answer in ["404 Not Found\r\ncontent-length: 2\r\n\r\n{}", "204 No Content\r\n\r\n"] {
+                let (mut stream, _) = listener.accept().expect("asked");
+                let mut request = [0; 1024];
+                let length = stream.read(&mut request).expect("a request");
+                assert!(request[..length].starts_with(b"DELETE /proxies/store/toxics/late "));
+                let answer = format!("HTTP/1.1 {answer}").replacen("\r\n", "\r\nconnection: close\r\n", 1);
+                io::Write::write_all(&mut stream, answer.as_bytes()).expect("answered");
+            }
+        });
+        let sweep = sweep(&config).expect("swept");
+        assert_eq!((sweep.undone, sweep.problems), (vec!["late".to_owned()], vec![]));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !proxy.is_finished() {
+            assert!(Instant::now() < deadline, "it was asked once only");
+            std::thread::yield_now();
+        }
+        proxy.join().expect("asked as it should be");
     }
 
     #[test]

@@ -19,6 +19,17 @@ pub(super) async fn undo_entry(entry: &OpenEntry) -> Result<(), Vec<String>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
+/// Once more what was undone in a proxy: a call that the dead runner had under way may have come after ours. Ours have
+/// been answered, so there is nothing to wait for and nobody to tell.
+pub(super) async fn undo_again(entry: &OpenEntry) {
+    let is_in_proxy = |undo: &&Undo| matches!(undo, Undo::RemoveToxic { .. } | Undo::EnableProxy { .. });
+    for undo in entry.undo.iter().rev().filter(is_in_proxy) {
+        if let Err(problem) = apply(undo).await {
+            tracing::debug!(problem, "it was undone before");
+        }
+    }
+}
+
 /// Applies one undo; "already gone" is done.
 async fn apply(undo: &Undo) -> Result<(), String> {
     match undo {

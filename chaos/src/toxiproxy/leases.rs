@@ -30,13 +30,10 @@ const MAX_TTL_MS: i64 = 3_600_000;
 /// One change that a lease undoes.
 enum Held {
     /// The toxic with this number, whatever it is called by then.
-    Toxic {
-        proxy: Weak<Proxy>,
-        id: u64,
-    },
-    Disabled {
-        proxy: Weak<Proxy>,
-    },
+    Toxic { proxy: Weak<Proxy>, id: u64 },
+    /// The proxy, disabled in this one of its runs. Whoever enables it has undone that: if it is disabled later, that is
+    /// somebody else's change.
+    Disabled { proxy: Weak<Proxy>, run: u64 },
 }
 
 struct Lease {
@@ -111,7 +108,7 @@ impl Leases {
 
     /// Says that the proxy is to be enabled when the lease ends. Call it before it is disabled.
     pub(crate) fn hold_disabled(&self, id: &str, proxy: &Arc<Proxy>) -> Result<(), ApiError> {
-        self.hold(id, Held::Disabled { proxy: Arc::downgrade(proxy) })
+        self.hold(id, Held::Disabled { proxy: Arc::downgrade(proxy), run: proxy.runs() })
     }
 
     fn hold(&self, id: &str, held: Held) -> Result<(), ApiError> {
@@ -153,9 +150,9 @@ async fn undo(held: Vec<Held>) {
                 Some(proxy) => proxy.core.remove_toxic_by_id(id).await,
                 None => Ok(()),
             },
-            Held::Disabled { proxy } => match proxy.upgrade() {
-                Some(proxy) => proxy.start().await,
-                None => Ok(()),
+            Held::Disabled { proxy, run } => match proxy.upgrade() {
+                Some(proxy) if proxy.runs() == run => proxy.start().await,
+                _ => Ok(()),
             },
         };
         if let Err(error) = result {

@@ -67,6 +67,8 @@ pub(crate) struct State {
 pub(crate) struct Proxy {
     pub(crate) core: Arc<ProxyCore>,
     state: Mutex<State>,
+    /// How often it has begun to listen.
+    runs: AtomicU64,
     /// Held by one change at a time, so that reads never wait for one.
     lifecycle: tokio::sync::Mutex<Lifecycle>,
     /// Parent of the tokens of all runs.
@@ -115,6 +117,7 @@ impl Proxy {
         Ok(Self {
             core: Arc::new(core),
             state: Mutex::new(state),
+            runs: AtomicU64::new(0),
             lifecycle: tokio::sync::Mutex::default(),
             alive: CancellationToken::new(),
         })
@@ -122,6 +125,11 @@ impl Proxy {
 
     pub(crate) fn state(&self) -> State {
         lock(&self.state).clone()
+    }
+
+    /// Rises whenever it begins to listen: the same number while it is disabled means that nobody has enabled it since.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Relaxed)
     }
 
     pub(crate) fn document(&self) -> ProxyDocument {
@@ -229,6 +237,7 @@ impl Proxy {
         };
         life.running = Some(Running { cut, accept: tokio::spawn(door.accept()), connections });
         *lock(&self.state) = State { listen, upstream, enabled: true };
+        self.runs.fetch_add(1, Relaxed);
         Ok(())
     }
 

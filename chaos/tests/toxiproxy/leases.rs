@@ -57,6 +57,18 @@ async fn what_nobody_renews_ends_and_the_rest_stays() {
     assert_eq!(world.client.toxics("p").await.expect("listed"), [theirs]);
 }
 
+async fn what_somebody_else_disabled_later_stays_disabled() {
+    let world = World::of_ours().await;
+    world.proxy("p", "127.0.0.1:9").await;
+    take_raw(&world, "a", LONG).await;
+    assert_eq!(under(&world, "a", "PATCH", "/proxies/p", r#"{"enabled": false}"#).await, 200);
+    // A guardian heals, and a person disables it for a reason of their own.
+    world.client.enable("p").await.expect("enabled");
+    world.client.disable("p").await.expect("disabled");
+    assert_eq!(world.raw("DELETE", "/leases/a", "").await.status, 204);
+    assert!(!world.client.get("p").await.expect("there").enabled);
+}
+
 async fn a_lease_lasts_while_its_holder_renews_it() {
     let world = World::of_ours().await;
     world.proxy("p", &echo().await).await;
@@ -134,6 +146,7 @@ crate::trials! {
     both: [a_real_one_knows_no_leases]
     ours: [
         what_nobody_renews_ends_and_the_rest_stays,
+        what_somebody_else_disabled_later_stays_disabled,
         a_lease_lasts_while_its_holder_renews_it,
         leases_that_make_no_sense_are_refused,
         a_fault_that_the_proxy_ended_is_no_success

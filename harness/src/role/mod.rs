@@ -22,7 +22,8 @@ pub(crate) use launch::last_line;
 pub use launch::{Child, LaunchError, Launcher};
 pub use part::PartConfig;
 use stormproof_chaos::guardian::watch_and_sweep;
-use stormproof_chaos::run_record::RunRecord;
+use stormproof_chaos::process::ProcessId;
+use stormproof_chaos::run_record::{RUN_RECORD, RunRecord};
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
 use stormproof_coordinator::graph::JobRegistry;
 use tokio::signal::unix::{SignalKind, signal};
@@ -109,12 +110,7 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
         // The guardian outlives its parent, so it must not be tied to it.
         Role::Guardian => {
             let record: RunRecord = serde_json::from_str(&line)?;
-            if let Some(index) = &record.guardian.index
-                && let Err(error) = record.write(index)
-            {
-                // A home that cannot be written to is no reason not to run; the run's own folder has the record.
-                eprintln!("`stormproof heal` must be told of this run's folder: {}", chain(&error));
-            }
+            note_guardian(RunRecord { guardian_process: ProcessId::of(std::process::id()).ok(), ..record.clone() });
             let sweep = watch_and_sweep(io::stdin(), &record.guardian, |line| eprintln!("{line}"))?;
             for problem in &sweep.problems {
                 eprintln!("{problem}");
@@ -133,6 +129,19 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
                 stormproof_coordinator::executor::run(config, registry.clone(), announce, ended)
             })
         }
+    }
+}
+
+/// Writes down, among all runs and in the run's own folder, who guards it. What cannot be written is no reason not to
+/// run.
+fn note_guardian(record: RunRecord) {
+    if let Err(error) = record.write(&record.guardian.journal.with_file_name(RUN_RECORD)) {
+        eprintln!("`stormproof heal` does not know of this guardian: {}", chain(&error));
+    }
+    if let Some(index) = &record.guardian.index
+        && let Err(error) = record.write(index)
+    {
+        eprintln!("`stormproof heal` must be told of this run's folder: {}", chain(&error));
     }
 }
 

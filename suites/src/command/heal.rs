@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use stormproof::chaos::guardian::Sweep;
-use stormproof::chaos::heal::{HealError, heal as heal_run};
+use stormproof::chaos::heal::{GuardianFound, HealError, Healed, heal as heal_run};
 use stormproof::chaos::run_record::{RunRecord, index_folder, indexed, records_at};
 use stormproof::verdict::Verdict;
 
@@ -24,7 +23,7 @@ pub(super) struct HealArguments {
 
 /// What became of one run.
 enum Outcome {
-    Healed(Sweep),
+    Healed(Healed),
     /// Somebody is at work there.
     Alive(String),
     Failed(String),
@@ -65,7 +64,7 @@ fn heal_one(path: &Path) -> Run {
         Err(error) => return Run { tag: unnamed(), outcome: Outcome::Failed(chain(&error)) },
     };
     let outcome = match heal_run(&record) {
-        Ok(sweep) => Outcome::Healed(sweep),
+        Ok(healed) => Outcome::Healed(healed),
         Err(error @ HealError::Alive { .. }) => Outcome::Alive(error.to_string()),
         Err(error) => Outcome::Failed(chain(&error)),
     };
@@ -74,7 +73,7 @@ fn heal_one(path: &Path) -> Run {
 
 fn verdict(run: &Run, named: bool) -> Verdict {
     match &run.outcome {
-        Outcome::Healed(sweep) if sweep.problems.is_empty() => Verdict::Pass,
+        Outcome::Healed(healed) if healed.sweep.problems.is_empty() => Verdict::Pass,
         Outcome::Alive(_) => {
             if named {
                 Verdict::Refused
@@ -90,21 +89,34 @@ fn lines(run: &Run) -> Vec<String> {
     let tag = &run.tag;
     match &run.outcome {
         Outcome::Alive(why) | Outcome::Failed(why) => vec![why.clone()],
-        Outcome::Healed(sweep) if *sweep == Sweep::default() => vec![format!("run {tag} had left nothing")],
-        Outcome::Healed(sweep) => {
+        Outcome::Healed(healed) if *healed == Healed::default() => vec![format!("run {tag} had left nothing")],
+        Outcome::Healed(Healed { guardian, sweep }) => {
+            let guardian = guardian.iter().map(|found| format!("run {tag}: {}", guardian_line(found)));
             let undone = sweep.undone.iter().map(|what| format!("run {tag}: undone: {what}"));
             let killed = sweep.killed.iter().map(|process| format!("run {tag}: killed: {process}"));
             let removed = sweep.removed.iter().map(|folder| format!("run {tag}: removed: {}", folder.display()));
             let problems = sweep.problems.iter().map(|problem| format!("run {tag}: not healed: {problem}"));
-            undone.chain(killed).chain(removed).chain(problems).collect()
+            guardian.chain(undone).chain(killed).chain(removed).chain(problems).collect()
         }
     }
 }
 
+fn guardian_line(found: &GuardianFound) -> String {
+    let process = found.process;
+    let was = if found.was_stopped { "was stopped, so it was continued" } else { "was still at work" };
+    let end = if found.has_ended { "it has tidied up" } else { "it does not end, so its work was done here" };
+    format!("its guardian ({process}) {was}; {end}")
+}
+
 fn document(run: &Run) -> Value {
     match &run.outcome {
-        Outcome::Healed(sweep) => json!({
+        Outcome::Healed(Healed { guardian, sweep }) => json!({
             "run": run.tag,
+            "guardian": guardian.map(|found| json!({
+                "pid": found.process.pid,
+                "was-stopped": found.was_stopped,
+                "has-ended": found.has_ended,
+            })),
             "state": if sweep.problems.is_empty() { "healed" } else { "not-healed" },
             "undone": sweep.undone,
             "killed": sweep.killed.iter().map(|process| process.pid).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{DEADLINE, Sandbox, eventually, state};
+use crate::support::{DEADLINE, NAME, ProxyServer, Sandbox, eventually, state};
 
 #[test]
 fn what_a_run_left_that_died_with_its_guardian_is_healed_once() {
@@ -65,6 +65,31 @@ fn processes_that_outlived_their_run_are_killed_even_while_stopped() {
     assert!(killed.contains(&outlives.pid().into()), "{healed}");
     assert_eq!(outlives.finish().signal(), Some(9));
     sandbox.assert_nothing_left();
+}
+
+/// Alive is not at work. (One that is stopped when its runner dies is continued by the kernel; this one is stopped
+/// while it does its work.)
+#[test]
+fn a_guardian_that_is_stopped_is_continued_and_waited_for() {
+    let sandbox = Sandbox::new();
+    let (proxy, server) = ProxyServer::start(&sandbox);
+    let arguments = ["inject", "blackhole", "--proxy-api", &server.api, "--proxy", NAME, "--lease", "600"];
+    let inject = sandbox.start(&arguments);
+    eventually("something is broken", DEADLINE, || (!server.is_whole()).then_some(()));
+    let guardian = sandbox.processes().into_iter().find(|found| found.is_guardian()).unwrap();
+    // It answers nobody, so the guardian is at work for as long as it takes to stop it.
+    proxy.signal(Signal::STOP);
+    inject.signal(Signal::KILL);
+    assert_eq!(inject.finish().signal(), Some(9));
+    guardian.signal(Signal::STOP);
+    eventually("it is stopped", DEADLINE, || (state(guardian.pid) == Some('T')).then_some(()));
+    proxy.signal(Signal::CONT);
+    assert!(!server.is_whole(), "nobody tidies up");
+    let healed = sandbox.run(&["heal"]);
+    let said = "was stopped, so it was continued; it has tidied up";
+    assert!(healed.ended_quietly(0).stdout.contains(said), "{healed:?}");
+    assert!(server.is_whole());
+    assert_eq!(sandbox.leftovers(), Vec::<String>::new());
 }
 
 #[test]
