@@ -19,6 +19,14 @@ pub enum RealPart {
     ToxiproxyCli,
     /// MinIO's server.
     Minio,
+    /// The Go client of Toxiproxy, with its own tests.
+    GoClients,
+    /// Python, with clients of Toxiproxy and of S3.
+    PythonClients,
+    /// Node, with a client of Toxiproxy.
+    NodeClients,
+    /// Java, with a client of Toxiproxy.
+    JavaClients,
 }
 
 /// A real part is not there.
@@ -45,6 +53,10 @@ impl RealPart {
             Self::ToxiproxyServer => "toxiproxy-server",
             Self::ToxiproxyCli => "toxiproxy-cli",
             Self::Minio => "minio",
+            Self::GoClients => "clients-go",
+            Self::PythonClients => "clients-python",
+            Self::NodeClients => "clients-node",
+            Self::JavaClients => "clients-java",
         }
     }
 
@@ -54,6 +66,7 @@ impl RealPart {
         match self {
             Self::ToxiproxyServer | Self::ToxiproxyCli => "ci/provision toxiproxy",
             Self::Minio => "ci/provision minio",
+            Self::GoClients | Self::PythonClients | Self::NodeClients | Self::JavaClients => "ci/provision clients",
         }
     }
 

@@ -73,15 +73,17 @@ async fn toxics_are_added_inspected_updated_and_removed(server: Server) {
 }
 
 pub(crate) fn trials(trials: &mut Trials) {
-    let cli = RealPart::ToxiproxyCli;
-    for (prefix, server, needs) in
-        [("cli", Server::Ours, &[cli][..]), ("real::cli", Server::Real, &[cli, RealPart::ToxiproxyServer][..])]
-    {
-        trials.add(format!("{prefix}::proxies_are_created_listed_toggled_and_deleted"), needs, move || {
-            proxies_are_created_listed_toggled_and_deleted(server)
-        });
-        trials.add(format!("{prefix}::toxics_are_added_inspected_updated_and_removed"), needs, move || {
-            toxics_are_added_inspected_updated_and_removed(server)
-        });
-    }
+    let (module, cli) = (module_path!(), RealPart::ToxiproxyCli);
+    trials.both_with(
+        module,
+        "proxies_are_created_listed_toggled_and_deleted",
+        cli,
+        proxies_are_created_listed_toggled_and_deleted,
+    );
+    trials.both_with(
+        module,
+        "toxics_are_added_inspected_updated_and_removed",
+        cli,
+        toxics_are_added_inspected_updated_and_removed,
+    );
 }

@@ -2,6 +2,9 @@
 //! found, against a real Toxiproxy 2.12 (`real::…`, each test with a process of its own). `ci/provision toxiproxy`
 //! brings it; without it those tests are listed as ignored.
 //!
+//! Clients of others (`toxiproxy-cli`; the clients for Go, with Toxiproxy's own tests, Python, Node and Java) drive both,
+//! unchanged: `ci/provision clients`.
+//!
 //! # Where the two differ
 //!
 //! All of it on purpose. Tests about one server only are listed under `ours` or `real` in their module; what the real
@@ -29,6 +32,7 @@
 
 mod api;
 mod cli;
+mod clients;
 mod connections;
 mod differences;
 mod effects;
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
     for add in [
         api::trials,
         cli::trials,
+        clients::trials,
         connections::trials,
         differences::trials,
         effects::trials,

@@ -48,6 +48,16 @@ impl Trials {
         self.add(format!("real::{}", path(module, name)), &[RealPart::ToxiproxyServer], test);
     }
 
+    /// A test of both servers that needs a program besides.
+    pub(crate) fn both_with<F>(&mut self, module: &str, name: &str, part: RealPart, test: fn(Server) -> F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let path = path(module, name);
+        self.add(format!("real::{path}"), &[part, RealPart::ToxiproxyServer], move || test(Server::Real));
+        self.add(path, &[part], move || test(Server::Ours));
+    }
+
     /// A test that is ignored where one of `needs` is not found: what it is listed with says what brings it.
     pub(crate) fn add<F>(&mut self, name: String, needs: &[RealPart], test: impl FnOnce() -> F + Send + 'static)
     where
