@@ -39,9 +39,13 @@
 //! `NoSuchKey` for `If-Match` on an absent key, 409 `ConditionalRequestConflict` for a create-only put that was
 //! under way while the key was deleted.
 //!
-//! Known differences from AWS: a range header that cannot be parsed answers 400 (AWS ignores it); completing an
-//! upload a second time answers 404 `NoSuchUpload`; the ETag of a conditional request is compared without regard to
-//! weakness.
+//! A completion that is repeated word for word is answered as the first was; any other gets 404 `NoSuchUpload`.
+//! Checksums are checked, kept, and given back where a reader asks (`x-amz-checksum-mode`); those of an object uploaded
+//! in parts are of the parts or of the whole, as its creator wished.
+//!
+//! Known differences from AWS: a range header that cannot be parsed answers 400 (AWS ignores it); an object that comes
+//! without a checksum gets none (AWS adds a CRC64NVME); the ETag of a conditional request is compared without regard
+//! to weakness.
 //!
 //! The protocol crate logs every refused request as an error under the tracing target `s3s`, also the ordinary 404 of
 //! a client that looks whether something exists; filter it (`s3s=off`) where that disturbs. The ledger has it anyway.

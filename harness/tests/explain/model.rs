@@ -210,6 +210,7 @@ proptest! {
             executors: story.executor.clone().into_iter().collect(),
             partitions: story.lost.clone(),
             tasks: story.failing.clone(),
+            impaired: vec![],
         };
         let position = timeline.records().len();
         let incident = Incident { what: "it".into(), position, losses, by_fault: true, is_late: false };

@@ -1,10 +1,12 @@
-//! The command with a real MinIO and a real Toxiproxy: green where it is with ours, and nothing left behind.
+//! The command with parts of others: green with a real MinIO and a real Toxiproxy where it is with ours, nothing left
+//! behind, and our S3 server under AWS's own SDK.
 //!
-//! `ci/provision minio` and `ci/provision toxiproxy` bring them; without them these tests are listed as ignored.
+//! `ci/provision minio`, `toxiproxy` and `clients` bring them; without them these tests are listed as ignored.
 
 mod inject;
 mod kill;
 mod run;
+mod s3;
 #[expect(dead_code, unused_imports, reason = "made for the tests of the command, of which these need a part")]
 #[path = "../command/support/mod.rs"]
 mod support;
@@ -17,6 +19,7 @@ use stormproof::chaos::part::RealPart;
 
 const MINIO: &[RealPart] = &[RealPart::Minio];
 const TOXIPROXY: &[RealPart] = &[RealPart::ToxiproxyServer];
+const PYTHON: &[RealPart] = &[RealPart::PythonClients];
 const BOTH: &[RealPart] = &[RealPart::Minio, RealPart::ToxiproxyServer];
 
 /// The flags that ask for both.
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
             inject::what_it_did_is_not_known_but_it_is_healed,
         ),
         trial("inject::its_guardian_or_heal_undoes_it", TOXIPROXY, inject::its_guardian_or_heal_undoes_it),
+        trial("s3::the_sdk_of_aws_finds_what_aws_documents", PYTHON, s3::the_sdk_of_aws_finds_what_aws_documents),
         trial("kill::a_killed_run_leaves_nothing", BOTH, kill::a_killed_run_leaves_nothing),
         trial(
             "kill::parts_die_with_the_runner_even_if_its_guardian_is_dead",

@@ -102,6 +102,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::backend::checksum::Checksums;
     use crate::backend::content::Content;
     use crate::backend::object::ObjectHeaders;
 
@@ -112,6 +113,7 @@ mod tests {
             last_modified: at(at_ms),
             headers: ObjectHeaders::default(),
             part_bytes: Vec::new(),
+            checksums: Checksums::default(),
         }
     }
 

@@ -69,6 +69,12 @@ pub enum BackendError {
         /// The part number.
         number: i32,
     },
+    /// 400 `BadDigest`.
+    #[error("the {algorithm} of the object is not the one that was given")]
+    ChecksumDiffers {
+        /// Such as `CRC32`.
+        algorithm: &'static str,
+    },
     /// 400 `InvalidPartOrder`.
     #[error("the list of parts is not in ascending order")]
     InvalidPartOrder,

@@ -5,6 +5,7 @@
 //! exactly-once commits are built on.
 
 mod buckets;
+pub(crate) mod checksum;
 pub(crate) mod condition;
 pub(crate) mod content;
 pub(crate) mod error;
@@ -12,7 +13,7 @@ pub(crate) mod list;
 pub(crate) mod object;
 pub(crate) mod objects;
 pub(crate) mod snapshot;
-mod state;
+pub(crate) mod state;
 pub(crate) mod uploads;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use md5::{Digest, Md5};
 use serde::Serialize;
 
+use super::checksum::Checksums;
 use super::content::Content;
 
 /// An object as stored. Immutable: a write replaces it, readers keep the one they have.
@@ -18,6 +19,8 @@ pub(crate) struct Object {
     pub(crate) headers: ObjectHeaders,
     /// Sizes of the parts it was completed from, in bytes; empty for a single put.
     pub(crate) part_bytes: Vec<u64>,
+    /// Those its writer gave.
+    pub(crate) checksums: Checksums,
 }
 
 /// Header values a client may set on an object and gets back on reads.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Backend;
+use super::checksum::Checksums;
 use super::condition::WriteCondition;
 use super::content::Content;
 use super::error::BackendError;
@@ -16,14 +17,14 @@ pub(crate) struct NewObject {
     /// Without quotes.
     pub(crate) etag: String,
     pub(crate) headers: ObjectHeaders,
-    pub(crate) part_bytes: Vec<u64>,
+    pub(crate) checksums: Checksums,
 }
 
 impl NewObject {
     /// Hashes the content; do this before taking the lock.
     pub(crate) fn single(content: Content, headers: ObjectHeaders) -> Self {
         let etag = hex::encode(md5_of(&content));
-        Self { content, etag, headers, part_bytes: Vec::new() }
+        Self { content, etag, headers, checksums: Checksums::default() }
     }
 }
 
@@ -90,7 +91,8 @@ impl Backend {
             etag: new.etag,
             last_modified: now,
             headers: new.headers,
-            part_bytes: new.part_bytes,
+            part_bytes: Vec::new(),
+            checksums: new.checksums,
         });
         state.bucket_mut(bucket)?.replace(key, Arc::clone(&object));
         Ok(object)

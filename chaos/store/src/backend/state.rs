@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::checksum::{ChecksumKind, Checksums};
 use super::content::Content;
 use super::error::BackendError;
-use super::object::{Object, ObjectHeaders, ObjectInfo};
+use super::object::{Object, ObjectHeaders, ObjectInfo, md5_of};
+use super::uploads::PastUpload;
 
 /// Changes a bucket remembers so that a listing can be answered as it was some writes ago.
 pub(crate) const MAX_HISTORY_CHANGES: usize = 1_024;
+/// Completed uploads a bucket remembers, for clients that lost the answer and ask again.
+const MAX_PAST_UPLOADS: usize = 1_024;
 
 /// All that is stored. Guarded by one mutex: a check and the write that depends on it are one step.
 #[derive(Debug, Default)]
@@ -49,6 +53,8 @@ pub(crate) struct Bucket {
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     /// Open multipart uploads by (key, upload id), the order in which S3 lists them.
     pub(crate) uploads: BTreeMap<(String, String), Upload>,
+    /// Uploads that became objects, newest last.
+    pub(crate) past_uploads: VecDeque<PastUpload>,
     /// Keys with conditional writes under way.
     pub(crate) windows: BTreeMap<String, Window>,
     /// What each change replaced, newest last: (key, the line a listing would have shown).
@@ -61,6 +67,7 @@ impl Bucket {
             created,
             objects: BTreeMap::new(),
             uploads: BTreeMap::new(),
+            past_uploads: VecDeque::new(),
             windows: BTreeMap::new(),
             history: VecDeque::new(),
         }
@@ -90,6 +97,14 @@ impl Bucket {
         self.history.push_back((key.to_owned(), old.map(|object| ObjectInfo::of(key, object))));
     }
 
+    /// Keeps what a repeated completion is answered with.
+    pub(crate) fn remember_upload(&mut self, past: PastUpload) {
+        if self.past_uploads.len() == MAX_PAST_UPLOADS {
+            self.past_uploads.pop_front();
+        }
+        self.past_uploads.push_back(past);
+    }
+
     /// Bytes of objects and open parts.
     pub(crate) fn total_bytes(&self) -> u64 {
         let objects: u64 = self.objects.values().map(|object| object.content.len()).sum();
@@ -112,6 +127,8 @@ pub(crate) struct Window {
 pub(crate) struct Upload {
     pub(crate) initiated: SystemTime,
     pub(crate) headers: ObjectHeaders,
+    /// If the object is to have a checksum.
+    pub(crate) checksum: Option<ChecksumKind>,
     pub(crate) parts: BTreeMap<i32, Part>,
 }
 
@@ -127,9 +144,16 @@ pub(crate) struct Part {
     pub(crate) content: Content,
     pub(crate) md5: [u8; 16],
     pub(crate) last_modified: SystemTime,
+    /// Those its sender gave.
+    pub(crate) checksums: Checksums,
 }
 
 impl Part {
+    /// Hashes the content; do this before taking the lock.
+    pub(crate) fn new(content: Content, checksums: Checksums, last_modified: SystemTime) -> Self {
+        Self { md5: md5_of(&content), content, last_modified, checksums }
+    }
+
     /// Without quotes.
     pub(crate) fn etag(&self) -> String {
         hex::encode(self.md5)

@@ -1,5 +1,8 @@
 //! Properties that need more than one file of the backend.
 
+use super::checksum::Checksums;
+use super::state::Part;
+use super::uploads::Completion;
 use super::*;
 
 fn backend(limits: Limits) -> Backend {
@@ -40,15 +43,17 @@ fn bytes_are_counted_through_every_change() {
     backend.put("bucket", "a", "12345").expect("put");
     backend.put("bucket", "a", "123").expect("overwrite");
     let now = SystemTime::UNIX_EPOCH;
-    let upload = backend.create_upload("bucket", "m", ObjectHeaders::default(), now).expect("upload");
+    let upload = backend.create_upload("bucket", "m", ObjectHeaders::default(), None, now).expect("upload");
     for number in 1..=3 {
         let content = Content::from(Bytes::from_static(b"0123456789"));
-        backend.put_part("bucket", "m", &upload, number, content, now).expect("part");
+        backend.put_part("bucket", "m", &upload, number, Part::new(content, Checksums::default(), now)).expect("part");
     }
     assert_eq!(backend.total_bytes(), 33);
     let wanted = [(1, None), (3, None)];
-    let done = backend.complete_upload("bucket", "m", &upload, &wanted, &create_only(), now).expect("complete");
-    assert_eq!((done.content.len(), backend.total_bytes()), (20, 23), "the part that was left out is gone");
+    let done = Completion { parts: &wanted, condition: &create_only(), checksums: &Checksums::default() };
+    backend.complete_upload("bucket", "m", &upload, done, now).expect("complete");
+    let bytes = backend.get("bucket", "m").expect("get").len();
+    assert_eq!((bytes, backend.total_bytes()), (20, 23), "the part that was left out is gone");
     assert_eq!(backend.open_uploads("bucket"), Ok(vec![]));
     backend.delete("bucket", "m").expect("delete");
     backend.delete("bucket", "a").expect("delete");
@@ -70,14 +75,15 @@ fn a_full_store_refuses_growth_and_still_shrinks() {
 fn a_refused_completion_changes_nothing() {
     let backend = backend(Limits { min_part_bytes: 4, ..Limits::default() });
     let now = SystemTime::UNIX_EPOCH;
-    let upload = backend.create_upload("bucket", "m", ObjectHeaders::default(), now).expect("upload");
+    let upload = backend.create_upload("bucket", "m", ObjectHeaders::default(), None, now).expect("upload");
     for (number, bytes) in [(1, "1234"), (2, "12"), (3, "1")] {
         let content = Content::from(Bytes::from_static(bytes.as_bytes()));
-        backend.put_part("bucket", "m", &upload, number, content, now).expect("part");
+        backend.put_part("bucket", "m", &upload, number, Part::new(content, Checksums::default(), now)).expect("part");
     }
     let none = WriteCondition::default();
     let complete = |wanted: &[uploads::WantedPart]| {
-        backend.complete_upload("bucket", "m", &upload, wanted, &none, now).map(|object| object.content.len())
+        let completion = Completion { parts: wanted, condition: &none, checksums: &Checksums::default() };
+        backend.complete_upload("bucket", "m", &upload, completion, now).map(|done| done.etag)
     };
     assert_eq!(complete(&[]), Err(BackendError::NoParts));
     assert_eq!(complete(&[(2, None), (1, None)]), Err(BackendError::InvalidPartOrder));
@@ -87,7 +93,11 @@ fn a_refused_completion_changes_nothing() {
     let small = BackendError::PartTooSmall { number: 2, size_bytes: 2, min_bytes: 4 };
     assert_eq!(complete(&[(1, None), (2, None), (3, None)]), Err(small));
     assert_eq!(backend.open_uploads("bucket").expect("uploads")[0].parts, 3);
-    assert_eq!(complete(&[(1, None), (2, None)]), Ok(6));
+    let done = complete(&[(1, None), (2, None)]).expect("it is good");
+    assert_eq!(backend.get("bucket", "m").expect("get"), "123412");
+    backend.delete("bucket", "m").expect("delete");
+    assert_eq!(complete(&[(1, None), (2, None)]), Ok(done), "a repeated one changes nothing");
+    assert_eq!(backend.get("bucket", "m").ok(), None);
     assert!(matches!(complete(&[(1, None)]), Err(BackendError::NoSuchUpload { .. })));
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use s3s::dto::{ETag, ETagCondition, Metadata, Owner, Timestamp, TimestampFormat};
+use s3s::dto::{ChecksumType, ETag, ETagCondition, Metadata, Owner, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 
+use crate::backend::checksum::Checksums;
 use crate::backend::condition::{EtagMatch, ReadCondition, WriteCondition};
 
 /// The answer's form of an ETag: quoted on the wire.
@@ -52,6 +53,41 @@ fn system_time(timestamp: &Timestamp) -> Option<SystemTime> {
     timestamp.format(TimestampFormat::EpochSeconds, &mut text).ok()?;
     let seconds: f64 = std::str::from_utf8(&text).ok()?.parse().ok()?;
     (seconds >= 0.0).then(|| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds as u64))
+}
+
+/// The checksum fields of one of the protocol crate's types, as one value. They are taken out of it.
+macro_rules! take_checksums {
+    ($from:expr) => {{
+        use $crate::backend::checksum::{Algorithm, Checksums};
+        let values = [
+            (Algorithm::Crc32, $from.checksum_crc32.take()),
+            (Algorithm::Crc32c, $from.checksum_crc32c.take()),
+            (Algorithm::Crc64Nvme, $from.checksum_crc64nvme.take()),
+            (Algorithm::Sha1, $from.checksum_sha1.take()),
+            (Algorithm::Sha256, $from.checksum_sha256.take()),
+        ];
+        values.into_iter().collect::<Checksums>()
+    }};
+}
+
+/// The other way.
+macro_rules! set_checksums {
+    ($into:expr, $checksums:expr) => {{
+        use $crate::backend::checksum::Algorithm;
+        $into.checksum_crc32 = $checksums.get(Algorithm::Crc32);
+        $into.checksum_crc32c = $checksums.get(Algorithm::Crc32c);
+        $into.checksum_crc64nvme = $checksums.get(Algorithm::Crc64Nvme);
+        $into.checksum_sha1 = $checksums.get(Algorithm::Sha1);
+        $into.checksum_sha256 = $checksums.get(Algorithm::Sha256);
+    }};
+}
+
+pub(crate) use {set_checksums, take_checksums};
+
+/// Whether checksums are of the bytes or of the parts' checksums; says nothing if there are none.
+pub(crate) fn checksum_type(checksums: &Checksums) -> Option<ChecksumType> {
+    let name = if checksums.are_of_all_bytes() { ChecksumType::FULL_OBJECT } else { ChecksumType::COMPOSITE };
+    (!checksums.is_empty()).then(|| ChecksumType::from_static(name))
 }
 
 /// A timestamp from milliseconds since the epoch.

@@ -49,7 +49,10 @@ pub(super) fn copy(gateway: &Gateway, req: S3Request<CopyObjectInput>) -> S3Resu
         source.headers.clone()
     };
     // The copy of a multipart object is a single put: its ETag is the MD5 of the whole.
-    let new = NewObject::single(source.content.clone(), object_headers);
+    let mut new = NewObject::single(source.content.clone(), object_headers);
+    if source.checksums.are_of_all_bytes() {
+        new.checksums = source.checksums.clone();
+    }
     let object = gateway.backend.put_object(&input.bucket, &input.key, new, &condition, None, SystemTime::now())?;
     Ok(S3Response::new(CopyObjectOutput {
         copy_object_result: Some(CopyObjectResult {

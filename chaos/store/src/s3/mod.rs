@@ -10,6 +10,7 @@ mod copy;
 mod delete;
 mod errors;
 mod integrity;
+pub(crate) mod keys;
 mod list;
 mod multipart;
 mod read;

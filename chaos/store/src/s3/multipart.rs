@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use s3s::dto::{
-    AbortMultipartUploadInput, AbortMultipartUploadOutput, Checksum, CompleteMultipartUploadInput,
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumType, CompleteMultipartUploadInput,
     CompleteMultipartUploadOutput, CopyPartResult, CreateMultipartUploadInput, CreateMultipartUploadOutput, Range,
     Timestamp, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
 };
@@ -11,11 +11,15 @@ use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
 use super::body::read_body;
-use super::convert::{etag, read_condition, user_metadata, write_condition};
+use super::convert::{
+    checksum_type, etag, read_condition, set_checksums, take_checksums, user_metadata, write_condition,
+};
 use super::copy::source;
 use super::integrity::{check_checksums, check_content_md5};
-use crate::backend::object::{ObjectHeaders, md5_of};
-use crate::backend::uploads::WantedPart;
+use crate::backend::checksum::{Algorithm, ChecksumKind, Checksums};
+use crate::backend::object::ObjectHeaders;
+use crate::backend::state::Part;
+use crate::backend::uploads::{Completion, WantedPart};
 
 /// Part numbers are 1 to 10 000.
 const MAX_PART_NUMBER: i32 = 10_000;
@@ -34,47 +38,51 @@ pub(super) fn create(
         expires: input.expires,
         user: user_metadata(input.metadata),
     };
-    let upload = gateway.backend.create_upload(&input.bucket, &input.key, headers, SystemTime::now())?;
+    let checksum =
+        checksum_kind(input.checksum_algorithm.as_ref().map(|name| name.as_str()), input.checksum_type.as_ref())?;
+    let upload = gateway.backend.create_upload(&input.bucket, &input.key, headers, checksum, SystemTime::now())?;
     Ok(S3Response::new(CreateMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
         upload_id: Some(upload),
         checksum_algorithm: input.checksum_algorithm,
+        checksum_type: input.checksum_type,
         ..Default::default()
     }))
+}
+
+/// CRC64NVME is always of the whole object, and only CRCs can be.
+fn checksum_kind(algorithm: Option<&str>, kind: Option<&ChecksumType>) -> S3Result<Option<ChecksumKind>> {
+    let Some(name) = algorithm else { return Ok(None) };
+    let Some(algorithm) = Algorithm::of_name(name) else {
+        return Err(s3_error!(InvalidRequest, "{name:?} is no checksum algorithm"));
+    };
+    let of_whole = kind.map_or(algorithm == Algorithm::Crc64Nvme, |kind| kind.as_str() == ChecksumType::FULL_OBJECT);
+    match (algorithm, of_whole) {
+        (Algorithm::Sha1 | Algorithm::Sha256, true) | (Algorithm::Crc64Nvme, false) => {
+            Err(s3_error!(InvalidRequest, "{name} cannot be of type {:?}", kind.map_or("", ChecksumType::as_str)))
+        }
+        _ => Ok(Some(ChecksumKind { algorithm, full_object: of_whole })),
+    }
 }
 
 pub(super) async fn upload_part(
     gateway: &Gateway,
     req: S3Request<UploadPartInput>,
 ) -> S3Result<S3Response<UploadPartOutput>> {
-    let S3Request { input, trailing_headers, .. } = req;
+    let S3Request { mut input, trailing_headers, .. } = req;
     check_part_number(input.part_number)?;
     let backend = &gateway.backend;
     // An upload that is gone is refused before its bytes are read.
     backend.parts(&input.bucket, &input.key, &input.upload_id)?;
     let content = read_body(input.body, input.content_length, backend.limits()).await?;
-    check_content_md5(input.content_md5.as_deref(), &md5_of(&content))?;
-    let given = Checksum {
-        checksum_crc32: input.checksum_crc32,
-        checksum_crc32c: input.checksum_crc32c,
-        checksum_crc64nvme: input.checksum_crc64nvme,
-        checksum_sha1: input.checksum_sha1,
-        checksum_sha256: input.checksum_sha256,
-        ..Default::default()
-    };
-    let given = check_checksums(&content, given, trailing_headers.as_ref())?;
-    let (bucket, key, upload) = (&input.bucket, &input.key, &input.upload_id);
-    let part = backend.put_part(bucket, key, upload, input.part_number, content, SystemTime::now())?;
-    Ok(S3Response::new(UploadPartOutput {
-        e_tag: etag(&part.etag()),
-        checksum_crc32: given.checksum_crc32,
-        checksum_crc32c: given.checksum_crc32c,
-        checksum_crc64nvme: given.checksum_crc64nvme,
-        checksum_sha1: given.checksum_sha1,
-        checksum_sha256: given.checksum_sha256,
-        ..Default::default()
-    }))
+    let checksums = check_checksums(&content, take_checksums!(input), trailing_headers.as_ref())?;
+    let part = Part::new(content, checksums, SystemTime::now());
+    check_content_md5(input.content_md5.as_deref(), &part.md5)?;
+    let mut output = UploadPartOutput { e_tag: etag(&part.etag()), ..Default::default() };
+    set_checksums!(output, part.checksums);
+    backend.put_part(&input.bucket, &input.key, &input.upload_id, input.part_number, part)?;
+    Ok(S3Response::new(output))
 }
 
 pub(super) fn upload_part_copy(
@@ -94,24 +102,23 @@ pub(super) fn upload_part_copy(
         None => source.content.clone(),
         Some(text) => source.content.slice(exact_range(text, source.content.len())?),
     };
-    let (bucket, key, upload) = (&input.bucket, &input.key, &input.upload_id);
-    let part = gateway.backend.put_part(bucket, key, upload, input.part_number, content, SystemTime::now())?;
-    Ok(S3Response::new(UploadPartCopyOutput {
-        copy_part_result: Some(CopyPartResult {
-            e_tag: etag(&part.etag()),
-            last_modified: Some(Timestamp::from(part.last_modified)),
-            ..Default::default()
-        }),
+    let part = Part::new(content, Checksums::default(), SystemTime::now());
+    let result = CopyPartResult {
+        e_tag: etag(&part.etag()),
+        last_modified: Some(Timestamp::from(part.last_modified)),
         ..Default::default()
-    }))
+    };
+    gateway.backend.put_part(&input.bucket, &input.key, &input.upload_id, input.part_number, part)?;
+    Ok(S3Response::new(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() }))
 }
 
 pub(super) fn complete(
     gateway: &Gateway,
     req: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-    let input = req.input;
+    let mut input = req.input;
     let condition = write_condition(input.if_match, input.if_none_match)?;
+    let checksums = take_checksums!(input);
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let mut wanted: Vec<WantedPart> = Vec::with_capacity(listed.len());
     for part in listed {
@@ -119,15 +126,18 @@ pub(super) fn complete(
         wanted.push((number, part.e_tag.map(s3s::dto::ETag::into_value)));
     }
     let (bucket, key, upload) = (&input.bucket, &input.key, &input.upload_id);
-    let now = SystemTime::now();
-    let object = gateway.backend.complete_upload(bucket, key, upload, &wanted, &condition, now)?;
-    Ok(S3Response::new(CompleteMultipartUploadOutput {
+    let completion = Completion { parts: &wanted, condition: &condition, checksums: &checksums };
+    let done = gateway.backend.complete_upload(bucket, key, upload, completion, SystemTime::now())?;
+    let mut output = CompleteMultipartUploadOutput {
         location: Some(format!("/{bucket}/{key}")),
         bucket: Some(input.bucket),
         key: Some(input.key),
-        e_tag: etag(&object.etag),
+        e_tag: etag(&done.etag),
+        checksum_type: checksum_type(&done.checksums),
         ..Default::default()
-    }))
+    };
+    set_checksums!(output, done.checksums);
+    Ok(S3Response::new(output))
 }
 
 pub(super) fn abort(

@@ -8,14 +8,16 @@ use futures::stream;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderMap, HeaderValue};
 use s3s::dto::{
-    GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput, Metadata, Range, StreamingBlob, Timestamp,
+    ChecksumMode, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput, Metadata, Range, StreamingBlob,
+    Timestamp,
 };
 use s3s::stream::{ByteStream, RemainingLength};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, s3_error};
 
 use super::Gateway;
-use super::convert::{etag, read_condition, size};
+use super::convert::{checksum_type, etag, read_condition, set_checksums, size};
 use super::errors::custom;
+use crate::backend::checksum::Checksums;
 use crate::backend::condition::{ReadCondition, ReadDecision};
 use crate::backend::content::Content;
 use crate::backend::object::{Object, ObjectHeaders};
@@ -44,8 +46,9 @@ pub(super) fn get(gateway: &Gateway, req: S3Request<GetObjectInput>) -> S3Result
     let selected = select(&object, input.range, input.part_number)?;
     // The body is cut from the version found above: later writes do not reach it.
     let content = object.content.slice(selected.bytes.clone());
+    let checksums = asked_checksums(input.checksum_mode.as_ref(), &selected, &object);
     let headers = object.headers.clone();
-    Ok(S3Response::new(GetObjectOutput {
+    let mut output = GetObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
         content_length: size(content.len()),
         body: Some(blob(content)),
@@ -61,7 +64,12 @@ pub(super) fn get(gateway: &Gateway, req: S3Request<GetObjectInput>) -> S3Result
         content_language: headers.content_language,
         expires: headers.expires,
         ..Default::default()
-    }))
+    };
+    if let Some(checksums) = checksums {
+        output.checksum_type = checksum_type(checksums);
+        set_checksums!(output, checksums);
+    }
+    Ok(S3Response::new(output))
 }
 
 pub(super) fn head(gateway: &Gateway, req: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
@@ -75,8 +83,9 @@ pub(super) fn head(gateway: &Gateway, req: S3Request<HeadObjectInput>) -> S3Resu
     );
     check(&condition, &object)?;
     let selected = select(&object, input.range, input.part_number)?;
+    let checksums = asked_checksums(input.checksum_mode.as_ref(), &selected, &object);
     let headers = object.headers.clone();
-    Ok(S3Response::new(HeadObjectOutput {
+    let mut output = HeadObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
         content_length: size(selected.bytes.end - selected.bytes.start),
         content_range: selected.content_range,
@@ -91,7 +100,18 @@ pub(super) fn head(gateway: &Gateway, req: S3Request<HeadObjectInput>) -> S3Resu
         content_language: headers.content_language,
         expires: headers.expires,
         ..Default::default()
-    }))
+    };
+    if let Some(checksums) = checksums {
+        output.checksum_type = checksum_type(checksums);
+        set_checksums!(output, checksums);
+    }
+    Ok(S3Response::new(output))
+}
+
+/// The object's checksums, if they were asked for and all of it is read.
+fn asked_checksums<'a>(mode: Option<&ChecksumMode>, selected: &Selected, object: &'a Object) -> Option<&'a Checksums> {
+    let asked = mode.is_some_and(|mode| mode.as_str().eq_ignore_ascii_case(ChecksumMode::ENABLED));
+    (asked && selected.bytes == (0..object.content.len())).then_some(&object.checksums)
 }
 
 fn metadata(headers: &ObjectHeaders) -> Option<Metadata> {

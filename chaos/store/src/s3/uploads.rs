@@ -7,7 +7,7 @@ use s3s::dto::{
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
-use super::convert::{etag, owner, size, timestamp_ms};
+use super::convert::{etag, owner, set_checksums, size, timestamp_ms};
 use super::list::{Text, given, max_entries};
 use crate::backend::uploads::OpenUpload;
 
@@ -111,12 +111,16 @@ pub(super) fn parts(gateway: &Gateway, req: S3Request<ListPartsInput>) -> S3Resu
     let page: Vec<Part> = rest
         .by_ref()
         .take(max_parts)
-        .map(|(number, part)| Part {
-            part_number: Some(number),
-            e_tag: etag(&part.etag()),
-            size: size(part.content.len()),
-            last_modified: Some(Timestamp::from(part.last_modified)),
-            ..Default::default()
+        .map(|(number, part)| {
+            let mut line = Part {
+                part_number: Some(number),
+                e_tag: etag(&part.etag()),
+                size: size(part.content.len()),
+                last_modified: Some(Timestamp::from(part.last_modified)),
+                ..Default::default()
+            };
+            set_checksums!(line, part.checksums);
+            line
         })
         .collect();
     let truncated = rest.next().is_some();

@@ -2,18 +2,18 @@
 
 use std::time::SystemTime;
 
-use s3s::dto::{Checksum, PutObjectInput, PutObjectOutput};
+use s3s::dto::{PutObjectInput, PutObjectOutput};
 use s3s::{S3Request, S3Response, S3Result};
 
 use super::Gateway;
 use super::body::read_body;
-use super::convert::{etag, size, user_metadata, write_condition};
+use super::convert::{checksum_type, etag, set_checksums, size, take_checksums, user_metadata, write_condition};
 use super::integrity::{check_checksums, check_content_md5};
 use crate::backend::object::{ObjectHeaders, md5_of};
 use crate::backend::objects::{NewObject, check_key};
 
 pub(super) async fn put(gateway: &Gateway, req: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
-    let S3Request { input, trailing_headers, .. } = req;
+    let S3Request { mut input, trailing_headers, .. } = req;
     let backend = &gateway.backend;
     check_key(&input.key)?;
     let condition = write_condition(input.if_match, input.if_none_match)?;
@@ -22,15 +22,7 @@ pub(super) async fn put(gateway: &Gateway, req: S3Request<PutObjectInput>) -> S3
     let content = read_body(input.body, input.content_length, backend.limits()).await?;
     let md5 = md5_of(&content);
     check_content_md5(input.content_md5.as_deref(), &md5)?;
-    let given = Checksum {
-        checksum_crc32: input.checksum_crc32,
-        checksum_crc32c: input.checksum_crc32c,
-        checksum_crc64nvme: input.checksum_crc64nvme,
-        checksum_sha1: input.checksum_sha1,
-        checksum_sha256: input.checksum_sha256,
-        ..Default::default()
-    };
-    let given = check_checksums(&content, given, trailing_headers.as_ref())?;
+    let checksums = check_checksums(&content, take_checksums!(input), trailing_headers.as_ref())?;
     let headers = ObjectHeaders {
         content_type: input.content_type,
         cache_control: input.cache_control,
@@ -41,19 +33,17 @@ pub(super) async fn put(gateway: &Gateway, req: S3Request<PutObjectInput>) -> S3
         user: user_metadata(input.metadata),
     };
     let bytes = content.len();
-    let new = NewObject { content, etag: hex::encode(md5), headers, part_bytes: Vec::new() };
+    let new = NewObject { content, etag: hex::encode(md5), headers, checksums };
     let now = SystemTime::now();
     let object = backend.put_object(&input.bucket, &input.key, new, &condition, window.as_ref(), now)?;
-    Ok(S3Response::new(PutObjectOutput {
+    let mut output = PutObjectOutput {
         e_tag: etag(&object.etag),
         size: size(bytes),
-        checksum_crc32: given.checksum_crc32,
-        checksum_crc32c: given.checksum_crc32c,
-        checksum_crc64nvme: given.checksum_crc64nvme,
-        checksum_sha1: given.checksum_sha1,
-        checksum_sha256: given.checksum_sha256,
+        checksum_type: checksum_type(&object.checksums),
         ..Default::default()
-    }))
+    };
+    set_checksums!(output, object.checksums);
+    Ok(S3Response::new(output))
 }
 
 /// `aws-chunked` is how the body travelled, not how it is stored.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use s3s::auth::SimpleAuth;
+use s3s::auth::SecretKey;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -22,6 +22,7 @@ use crate::error::StoreError;
 use crate::ledger::Ledger;
 use crate::rules::Rules;
 use crate::s3::Gateway;
+use crate::s3::keys::Keys;
 
 /// How long a shutdown waits for tasks to end after their connections were cut.
 const MAX_STOP: Duration = Duration::from_secs(10);
@@ -203,7 +204,7 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StoreE
 
 fn s3_service(backend: Backend, access_key: &str, secret_key: &str) -> S3Service {
     let mut builder = S3ServiceBuilder::new(Gateway { backend });
-    builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
+    builder.set_auth(Keys { access_key: access_key.to_owned(), secret_key: SecretKey::from(secret_key) });
     builder.build()
 }
 

@@ -8,7 +8,7 @@ use stormproof_store::{Effect, Limits, Outcome, Rule, S3Server, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{BUCKET, Lab, soon};
+use crate::support::{BUCKET, KEY, Lab, SECRET, presign_by, soon};
 
 #[tokio::test]
 async fn a_taken_port_is_one_clear_error() {
@@ -20,6 +20,32 @@ async fn a_taken_port_is_one_clear_error() {
     let not_ours = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
     let error = S3Server::builder().listen(not_ours).start().await.expect_err("not an address of this machine");
     assert!(matches!(error, StoreError::Listen { .. }), "{error}");
+}
+
+/// Every refusal of a signature, with the code that tells a user what to mend.
+#[tokio::test]
+async fn keys_signatures_and_clocks_are_checked() {
+    let lab = Lab::new().await;
+    lab.server.backend().put(BUCKET, "k", "v").expect("put");
+    let ask = async |keys, ahead_seconds| {
+        let path = format!("{BUCKET}/k");
+        let url = presign_by(keys, ahead_seconds, &lab.server.endpoint(), &Method::GET, &path, &[]);
+        let answer = soon(lab.http.get(url).send()).await.expect("an answer");
+        let status = answer.status().as_u16();
+        let text = soon(answer.text()).await.expect("a body");
+        let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+        (status, code.map_or(text.clone(), |(code, _)| code.to_owned()))
+    };
+    let refused = |code: &str| (403, code.to_owned());
+    assert_eq!(ask((KEY, SECRET), 0).await, (200, "v".to_owned()));
+    assert_eq!(ask((KEY, "wrong"), 0).await, refused("SignatureDoesNotMatch"));
+    assert_eq!(ask(("nobody", SECRET), 0).await, refused("InvalidAccessKeyId"));
+    assert_eq!(ask((KEY, SECRET), 14 * 60).await, (200, "v".to_owned()));
+    assert_eq!(ask((KEY, SECRET), 16 * 60).await, refused("RequestTimeTooSkewed"));
+    assert_eq!(ask((KEY, SECRET), -9 * 60).await, (200, "v".to_owned()));
+    assert_eq!(ask((KEY, SECRET), -11 * 60).await, refused("AccessDenied"));
+    let unsigned = format!("{}/{BUCKET}/k", lab.server.endpoint());
+    assert_eq!(soon(lab.http.get(unsigned).send()).await.expect("an answer").status(), 403);
 }
 
 #[tokio::test]

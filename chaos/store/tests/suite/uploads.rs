@@ -51,6 +51,9 @@ async fn parts_become_an_object_with_the_etag_of_s3() {
     let of_part = lab.send(Method::GET, &format!("{BUCKET}/m"), &[("partNumber", "2")], &[], "").await;
     assert_eq!((of_part.text().as_str(), of_part.header("x-amz-mp-parts-count")), ("world", "2"));
     assert_eq!(of_part.header("content-range"), "bytes 5-9/10");
+    // A client that lost the answer gets it again; one that wants something else does not.
+    let again = complete(&lab, "m", &upload, &[("1", &first), ("2", &second)], &[("If-None-Match", "*")]).await;
+    assert_eq!((again.status.as_u16(), again.one("ETag").replace("&quot;", "\"").as_str()), (200, etag));
     assert_eq!(complete(&lab, "m", &upload, &[("1", &first)], &[]).await.refusal(), "404 NoSuchUpload");
 }
 
@@ -140,6 +143,34 @@ async fn parts_are_copied_from_ranges_of_objects() {
     assert_eq!(lab.server.backend().get(BUCKET, "m").expect("get"), "5678901");
     let copies = lab.server.ledger().count(|entry| entry.operation == Operation::UploadPartCopy);
     assert_eq!(copies, 4);
+}
+
+#[tokio::test]
+async fn the_checksum_of_the_whole_is_checked_and_kept() {
+    let lab = small_parts().await;
+    let whole = ("x-amz-checksum-crc32", "+esgrQ==");
+    for kind in ["FULL_OBJECT", "COMPOSITE"] {
+        let headers = [("x-amz-checksum-algorithm", "CRC32"), ("x-amz-checksum-type", kind)];
+        let created = lab.send(Method::POST, &format!("{BUCKET}/{kind}"), &[("uploads", "")], &headers, "").await;
+        let upload = created.one("UploadId");
+        let mut parts = Vec::new();
+        for (number, body, crc) in [("1", "hello", "NhCmhg=="), ("2", "world", "OncRQw==")] {
+            let query = [("partNumber", number), ("uploadId", &*upload)];
+            let headers = [("x-amz-checksum-crc32", crc)];
+            let answer = lab.send(Method::PUT, &format!("{BUCKET}/{kind}"), &query, &headers, body).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            parts.push((number, answer.header("etag").to_owned()));
+        }
+        let parts: Vec<(&str, &str)> = parts.iter().map(|(number, etag)| (*number, &**etag)).collect();
+        let wrong = complete(&lab, kind, &upload, &parts, &[("x-amz-checksum-crc32", "AAAAAA==")]).await;
+        assert_eq!(wrong.refusal(), "400 BadDigest");
+        let given: &[_] = if kind == "FULL_OBJECT" { &[whole] } else { &[] };
+        assert_eq!(complete(&lab, kind, &upload, &parts, given).await.status, 200);
+        let asked = [("x-amz-checksum-mode", "ENABLED")];
+        let read = lab.send(Method::GET, &format!("{BUCKET}/{kind}"), &[], &asked, "").await;
+        let expected = if kind == "FULL_OBJECT" { whole.1 } else { "wpn7tg==-2" };
+        assert_eq!((read.header("x-amz-checksum-crc32"), read.header("x-amz-checksum-type")), (expected, kind));
+    }
 }
 
 /// The SDK's own multipart upload, with S3's real least part size.
