@@ -1,6 +1,7 @@
 //! What a server is told when it starts: address, keys, bounds.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::StoreError;
@@ -16,6 +17,8 @@ pub struct S3ServerConfig {
     pub secret_key: String,
     /// Bounds on memory, sizes and waits.
     pub limits: Limits,
+    /// Folder in which everything is kept, so that it survives the server; made if it is not there. None: memory only.
+    pub data: Option<PathBuf>,
 }
 
 impl Default for S3ServerConfig {
@@ -26,6 +29,7 @@ impl Default for S3ServerConfig {
             access_key: "stormproof".to_owned(),
             secret_key: "stormproof-secret".to_owned(),
             limits: Limits::default(),
+            data: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use crate::backend::disk::DataError;
+
 /// What can go wrong while an [`S3Server`](crate::S3Server) starts or stops.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,6 +23,13 @@ pub enum StoreError {
         /// What the operating system said.
         #[source]
         source: io::Error,
+    },
+    /// The data folder cannot be used.
+    #[error("cannot begin with what was stored")]
+    Data {
+        /// Why not.
+        #[source]
+        source: DataError,
     },
     /// An access key or a secret key is empty.
     #[error("the {which} is empty; set one, clients sign their requests with it")]

@@ -35,6 +35,9 @@
 //! listings of both versions; multipart uploads including part copies. Anything else, such as versions, tags or
 //! policies, answers 501 `NotImplemented`.
 //!
+//! A refused upload is read to its end before it is answered, so that its sender sees the answer and can go on with
+//! the same connection.
+//!
 //! Conditional writes follow what AWS documents: 412 `PreconditionFailed` if the condition does not hold, 404
 //! `NoSuchKey` for `If-Match` on an absent key, 409 `ConditionalRequestConflict` for a create-only put that was
 //! under way while the key was deleted.
@@ -50,6 +53,12 @@
 //! The protocol crate logs every refused request as an error under the tracing target `s3s`, also the ordinary 404 of
 //! a client that looks whether something exists; filter it (`s3s=off`) where that disturbs. The ledger has it anyway.
 //!
+//! # Over a restart
+//!
+//! With [`S3ServerConfig::data`] everything that was acknowledged is there again when the next server starts on the
+//! same folder, also after `kill -9`; open uploads too. Memory stays the truth, and bounds what can be stored. Writes
+//! go one after the other then, each synced before it is answered.
+//!
 //! # Layout
 //!
 //! | module | idea |
@@ -59,7 +68,7 @@
 //! | `ledger` | what was asked, and what became of it |
 //! | `rules`, `effects` | which request is hurt, and how |
 //! | `s3` | the S3 protocol, one file per group of operations |
-//! | `backend` | what is stored, behind one lock |
+//! | `backend` | what is stored, behind one lock; `backend::disk` keeps it in a folder |
 //!
 //! A request passes `edge::service` (ledger entry opened, rule chosen) → `s3s` (signature, XML) → `s3` →
 //! `backend`, and its answer passes `edge::body` (bytes counted, entry closed) on the way out.
@@ -75,6 +84,7 @@ mod s3;
 mod server;
 
 pub use backend::Backend;
+pub use backend::disk::DataError;
 pub use backend::error::BackendError;
 pub use backend::object::ObjectInfo;
 pub use backend::snapshot::{BucketSnapshot, Leftovers};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use stormproof::store::{RuleSet, Rules, S3Server, S3ServerConfig};
+use stormproof::store::{BackendError, RuleSet, Rules, S3Server, S3ServerConfig};
 
 use super::output::say;
 use super::{CommandError, runtime, stop};
@@ -28,12 +28,15 @@ pub(super) struct S3Arguments {
     /// Rules that hurt requests, as TOML (or JSON, if the name ends in .json); what each did is told at the end
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
+    /// Folder in which everything is kept over a restart; made if it is not there. Without it all is in memory only
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Print the endpoint, and at the end what the rules did, as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Serves until interrupted. Everything is in memory.
+/// Serves until interrupted.
 pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
     let rules = arguments.rules.as_deref().map(read_rules).transpose()?;
     runtime()?.block_on(async {
@@ -42,11 +45,16 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
             listen: arguments.listen,
             access_key: arguments.access_key.clone(),
             secret_key: arguments.secret_key.clone(),
+            data: arguments.data.clone(),
             ..S3ServerConfig::default()
         };
         let server = S3Server::start(config).await.map_err(|error| CommandError::bad_input(&error))?;
         for bucket in &arguments.buckets {
-            server.backend().create_bucket(bucket).map_err(|error| CommandError::bad_input(&error))?;
+            match server.backend().create_bucket(bucket) {
+                // It comes from the data folder.
+                Err(BackendError::BucketExists { .. }) if arguments.data.is_some() => {}
+                created => created.map_err(|error| CommandError::bad_input(&error))?,
+            }
         }
         if let Some(rules) = rules {
             server.rules().set(rules).map_err(|error| CommandError::bad_input(&error))?;

@@ -1,4 +1,4 @@
-//! `s3 --rules`.
+//! `s3 --rules` and `s3 --data`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -77,4 +77,47 @@ fn a_rule_that_did_nothing_is_told() {
     let finished = server.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     assert!(finished.stdout.contains("rule \"never\" matched 0, acted on 0: it did nothing"), "{finished:?}");
+}
+
+/// The endpoint's answer to an unsigned request: there is a server.
+fn answers(server: &Running) -> bool {
+    let ready: Value = serde_json::from_str(&server.line()).unwrap();
+    let address = ready["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    head(&address, "/data/k").starts_with("http/1.1 403")
+}
+
+#[test]
+fn a_data_folder_is_kept_over_a_kill_and_used_by_one_server() {
+    let sandbox = Sandbox::new();
+    let arguments = ["s3", "--listen", "127.0.0.1:0", "--bucket", "data", "--data", "kept/here", "--json"];
+    let first = sandbox.start(&arguments);
+    assert!(answers(&first));
+    let second = sandbox.run(&arguments);
+    assert_eq!(second.code(), Some(2), "{second:?}");
+    assert!(second.stderr.contains("the data folder kept/here is in use by another server"), "{second:?}");
+    first.signal(Signal::KILL);
+    first.finish();
+    // Its bucket is there already, which is no error.
+    let third = sandbox.start(&arguments);
+    assert!(answers(&third));
+    third.signal(Signal::TERM);
+    third.finish().ended_quietly(0);
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn a_folder_of_others_or_a_damaged_one_is_one_sentence() {
+    let sandbox = Sandbox::new();
+    let arguments = ["s3", "--listen", "127.0.0.1:0", "--data", ".", "--json"];
+    let thesis = sandbox.file("thesis.txt", "years of work");
+    let refused = sandbox.run(&arguments);
+    assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+    assert!(refused.stderr.contains("it holds ./thesis.txt; name an empty or a new folder"), "{refused:?}");
+    std::fs::remove_file(thesis).unwrap();
+    sandbox.file("stormproof-s3", "stormproof-s3 1\n");
+    sandbox.file("buckets/data/bucket", "{\"bytes\":0,\"crc");
+    let refused = sandbox.run(&arguments);
+    assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+    assert!(refused.stderr.contains("buckets/data/bucket is damaged: it ends within its first line"), "{refused:?}");
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
 }

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use super::Backend;
+use super::disk::Change;
 use super::error::BackendError;
 use super::state::Bucket;
 
@@ -11,12 +12,14 @@ impl Backend {
         if !s3s::path::check_bucket_name(name) {
             return Err(BackendError::InvalidBucketName { bucket: name.to_owned() });
         }
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         if state.buckets.contains_key(name) {
             return Err(BackendError::BucketExists { bucket: name.to_owned() });
         }
         state.buckets.insert(name.to_owned(), Bucket::new(now));
-        Ok(())
+        drop(state);
+        turn.keep(Change::CreateBucket { bucket: name, created: now })
     }
 
     /// True if there is such a bucket.
@@ -33,8 +36,9 @@ impl Backend {
     /// Deletes a bucket without objects. Open uploads go with it, as in S3.
     ///
     /// # Errors
-    /// [`BackendError::NoSuchBucket`], [`BackendError::BucketNotEmpty`].
+    /// [`BackendError::NoSuchBucket`], [`BackendError::BucketNotEmpty`], [`BackendError::NotKept`].
     pub fn delete_bucket(&self, name: &str) -> Result<(), BackendError> {
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         let bucket = state.bucket(name)?;
         if !bucket.objects.is_empty() {
@@ -43,6 +47,8 @@ impl Backend {
         }
         let freed = bucket.total_bytes();
         state.buckets.remove(name);
-        state.account(0, freed, self.limits().max_total_bytes)
+        state.account(0, freed, self.limits().max_total_bytes)?;
+        drop(state);
+        turn.keep(Change::DeleteBucket { bucket: name })
     }
 }

@@ -99,6 +99,12 @@ pub enum BackendError {
         /// The limit in bytes.
         max_bytes: u64,
     },
+    /// 500 `InternalError`: the change may be there until the server ends, but not in the next one.
+    #[error("nothing can be written any more: {reason}; make room or mend the folder, then start the server again")]
+    NotKept {
+        /// What could not be written, and why.
+        reason: String,
+    },
     /// 507 `InsufficientStorage`.
     #[error("the store is full: {total_bytes} of at most {max_bytes} bytes would be used")]
     Full {

@@ -2,12 +2,13 @@
 //!
 //! The lock is held across a precondition *and* the write it guards, never across an `await`, hashing or
 //! body bytes. So of any number of create-only writers of a key exactly one wins, which is what leader election and
-//! exactly-once commits are built on.
+//! exactly-once commits are built on. With a data folder, `disk` keeps each change before it is acknowledged.
 
 mod buckets;
 pub(crate) mod checksum;
 pub(crate) mod condition;
 pub(crate) mod content;
+pub(crate) mod disk;
 pub(crate) mod error;
 pub(crate) mod list;
 pub(crate) mod object;
@@ -16,6 +17,7 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod uploads;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -24,6 +26,7 @@ use bytes::Bytes;
 use crate::config::Limits;
 use condition::WriteCondition;
 use content::Content;
+use disk::{DataError, Disk, Turn};
 use error::BackendError;
 use object::{ObjectHeaders, ObjectInfo};
 use objects::NewObject;
@@ -40,11 +43,34 @@ pub struct Backend {
 struct Inner {
     state: Mutex<State>,
     limits: Limits,
+    /// Where it is kept as well.
+    disk: Option<Disk>,
 }
 
 impl Backend {
+    /// Empty, and in memory only.
+    #[cfg(test)]
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { inner: Arc::new(Inner { state: Mutex::new(State::default()), limits }) }
+        Self::of(limits, State::default(), None)
+    }
+
+    /// With what the folder holds, if one is given, and kept there.
+    ///
+    /// # Errors
+    /// [`DataError`] if the folder is not fit for it.
+    pub(crate) fn open(limits: Limits, data: Option<&Path>) -> Result<Self, DataError> {
+        let Some(data) = data else { return Ok(Self::of(limits, State::default(), None)) };
+        let (disk, state) = Disk::open(data)?;
+        Ok(Self::of(limits, state, Some(disk)))
+    }
+
+    fn of(limits: Limits, state: State, disk: Option<Disk>) -> Self {
+        Self { inner: Arc::new(Inner { state: Mutex::new(state), limits, disk }) }
+    }
+
+    /// The right to change something. Taken before the lock.
+    pub(crate) fn turn(&self) -> Result<Turn<'_>, BackendError> {
+        Turn::on(self.inner.disk.as_ref())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -59,7 +85,7 @@ impl Backend {
     /// Creates a bucket.
     ///
     /// # Errors
-    /// [`BackendError::InvalidBucketName`], [`BackendError::BucketExists`].
+    /// [`BackendError::InvalidBucketName`], [`BackendError::BucketExists`], [`BackendError::NotKept`].
     pub fn create_bucket(&self, name: &str) -> Result<(), BackendError> {
         self.create_bucket_at(name, SystemTime::now())
     }
@@ -68,7 +94,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`BackendError::NoSuchBucket`], [`BackendError::InvalidKey`], [`BackendError::TooLarge`],
-    /// [`BackendError::Full`].
+    /// [`BackendError::Full`], [`BackendError::NotKept`].
     pub fn put(&self, bucket: &str, key: &str, bytes: impl Into<Bytes>) -> Result<String, BackendError> {
         let new = NewObject::single(Content::from(bytes.into()), ObjectHeaders::default());
         let object = self.put_object(bucket, key, new, &WriteCondition::default(), None, SystemTime::now())?;
@@ -86,7 +112,7 @@ impl Backend {
     /// Deletes an object and says whether there was one.
     ///
     /// # Errors
-    /// [`BackendError::NoSuchBucket`].
+    /// [`BackendError::NoSuchBucket`], [`BackendError::NotKept`].
     pub fn delete(&self, bucket: &str, key: &str) -> Result<bool, BackendError> {
         self.delete_object(bucket, key, &WriteCondition::default(), |_| Ok(()))
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use md5::{Digest, Md5};
-use serde::Serialize;
+use s3s::dto::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::checksum::Checksums;
 use super::content::Content;
@@ -24,16 +25,37 @@ pub(crate) struct Object {
 }
 
 /// Header values a client may set on an object and gets back on reads.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ObjectHeaders {
     pub(crate) content_type: Option<String>,
     pub(crate) cache_control: Option<String>,
     pub(crate) content_disposition: Option<String>,
     pub(crate) content_encoding: Option<String>,
     pub(crate) content_language: Option<String>,
-    pub(crate) expires: Option<s3s::dto::Timestamp>,
+    #[serde(with = "http_date")]
+    pub(crate) expires: Option<Timestamp>,
     /// `x-amz-meta-*`, without the prefix.
     pub(crate) user: BTreeMap<String, String>,
+}
+
+/// A date as it travels.
+mod http_date {
+    use s3s::dto::{Timestamp, TimestampFormat};
+    use serde::de::{Deserialize, Deserializer, Error as _};
+    use serde::ser::{Error as _, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(date: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+        let Some(date) = date else { return to.serialize_none() };
+        let mut text = Vec::new();
+        date.format(TimestampFormat::HttpDate, &mut text).map_err(S::Error::custom)?;
+        String::from_utf8_lossy(&text).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let parse = |text: String| Timestamp::parse(TimestampFormat::HttpDate, &text).map_err(D::Error::custom);
+        text.map(parse).transpose()
+    }
 }
 
 /// One line of an object listing.

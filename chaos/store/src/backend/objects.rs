@@ -7,6 +7,7 @@ use super::Backend;
 use super::checksum::Checksums;
 use super::condition::WriteCondition;
 use super::content::Content;
+use super::disk::Change;
 use super::error::BackendError;
 use super::object::{Object, ObjectHeaders, md5_of};
 
@@ -74,6 +75,7 @@ impl Backend {
         check_key(key)?;
         let limits = self.limits();
         check_size(new.content.len(), limits.max_object_bytes)?;
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         let held = state.bucket(bucket)?;
         let current = held.objects.get(key);
@@ -95,6 +97,8 @@ impl Backend {
             checksums: new.checksums,
         });
         state.bucket_mut(bucket)?.replace(key, Arc::clone(&object));
+        drop(state);
+        turn.keep(Change::Put { bucket, key, object: &object })?;
         Ok(object)
     }
 
@@ -113,6 +117,7 @@ impl Backend {
         condition: &WriteCondition,
         extra: impl FnOnce(&Object) -> Result<(), BackendError>,
     ) -> Result<bool, BackendError> {
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         let held = state.bucket_mut(bucket)?;
         let current = held.objects.get(key);
@@ -122,6 +127,8 @@ impl Backend {
         }
         let Some(old) = held.remove(key) else { return Ok(false) };
         state.account(0, old.content.len(), self.limits().max_total_bytes)?;
+        drop(state);
+        turn.keep(Change::Delete { bucket, key })?;
         Ok(true)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::Backend;
+use super::disk::Change;
 use super::error::BackendError;
 use super::object::{Object, ObjectInfo};
 use super::uploads::OpenUpload;
@@ -48,8 +49,10 @@ impl Backend {
     /// Open uploads stay.
     ///
     /// # Errors
-    /// [`BackendError::NoSuchBucket`], [`BackendError::Full`].
+    /// [`BackendError::NoSuchBucket`], [`BackendError::Full`], [`BackendError::NotKept`].
     pub fn restore(&self, bucket: &str, snapshot: &BucketSnapshot) -> Result<(), BackendError> {
+        let mut turn = self.turn()?;
+        // With a data folder the lock is held while files are written: nobody may see half of it.
         let mut state = self.lock();
         let bytes = |objects: &BTreeMap<String, Arc<Object>>| objects.values().map(|o| o.content.len()).sum::<u64>();
         let before = bytes(&state.bucket(bucket)?.objects);
@@ -59,10 +62,12 @@ impl Backend {
             held.objects.keys().filter(|key| !snapshot.objects.contains_key(*key)).cloned().collect();
         for key in gone {
             held.remove(&key);
+            turn.keep(Change::Delete { bucket, key: &key })?;
         }
         for (key, object) in &snapshot.objects {
             if !held.objects.get(key).is_some_and(|current| Arc::ptr_eq(current, object)) {
                 held.replace(key, Arc::clone(object));
+                turn.keep(Change::Put { bucket, key, object })?;
             }
         }
         Ok(())

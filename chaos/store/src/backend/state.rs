@@ -123,7 +123,7 @@ pub(crate) struct Window {
 }
 
 /// An open multipart upload.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Upload {
     pub(crate) initiated: SystemTime,
     pub(crate) headers: ObjectHeaders,

@@ -10,6 +10,7 @@ use super::Backend;
 use super::checksum::{ChecksumKind, Checksums};
 use super::condition::WriteCondition;
 use super::content::Content;
+use super::disk::Change;
 use super::error::BackendError;
 use super::object::{Object, ObjectHeaders, epoch_ms, multipart_etag};
 use super::objects::{check_key, check_size};
@@ -72,13 +73,16 @@ impl Backend {
         now: SystemTime,
     ) -> Result<String, BackendError> {
         check_key(key)?;
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         state.bucket(bucket)?;
         state.uploads_created += 1;
         // The time makes ids of two servers differ, should a client keep one across a restart.
         let id = format!("{:011x}-{:08x}", epoch_ms(now), state.uploads_created);
         let upload = Upload { initiated: now, headers, checksum, parts: Default::default() };
-        state.bucket_mut(bucket)?.uploads.insert((key.to_owned(), id.clone()), upload);
+        state.bucket_mut(bucket)?.uploads.insert((key.to_owned(), id.clone()), upload.clone());
+        drop(state);
+        turn.keep(Change::CreateUpload { bucket, key, id: &id, upload: &upload })?;
         Ok(id)
     }
 
@@ -93,11 +97,13 @@ impl Backend {
     ) -> Result<(), BackendError> {
         let limits = self.limits();
         check_size(part.content.len(), limits.max_object_bytes)?;
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         let replaced = open(&mut state, bucket, key, upload)?.parts.get(&number).map_or(0, |old| old.content.len());
         state.account(part.content.len(), replaced, limits.max_total_bytes)?;
-        open(&mut state, bucket, key, upload)?.parts.insert(number, part);
-        Ok(())
+        open(&mut state, bucket, key, upload)?.parts.insert(number, part.clone());
+        drop(state);
+        turn.keep(Change::PutPart { bucket, id: upload, number, part: &part })
     }
 
     /// Checks the parts and the condition, and makes the object appear, in one step. A refused completion leaves
@@ -113,6 +119,7 @@ impl Backend {
     ) -> Result<Completed, BackendError> {
         let whole = self.whole_checksums(bucket, key, upload, completion)?;
         let limits = self.limits();
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         if let Some(done) = already_completed(&state, bucket, key, upload, completion.parts)? {
             return Ok(done);
@@ -150,9 +157,12 @@ impl Backend {
             parts: fingerprint(completion.parts),
             answer: answer.clone(),
         });
-        let replaced = held.replace(key, object).map_or(0, |old| old.content.len());
+        let replaced = held.replace(key, Arc::clone(&object)).map_or(0, |old| old.content.len());
         // The object's bytes are a subset of the parts' bytes, so this never grows the store.
         state.account(added, freed_parts + replaced, limits.max_total_bytes)?;
+        drop(state);
+        turn.keep(Change::Put { bucket, key, object: &object })?;
+        turn.keep(Change::EndUpload { bucket, id: upload })?;
         Ok(answer)
     }
 
@@ -186,10 +196,13 @@ impl Backend {
     }
 
     pub(crate) fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<(), BackendError> {
+        let mut turn = self.turn()?;
         let mut state = self.lock();
         let gone = state.bucket_mut(bucket)?.uploads.remove(&(key.to_owned(), upload.to_owned()));
         let freed = gone.ok_or_else(|| no_such_upload(bucket, key, upload))?.total_bytes();
-        state.account(0, freed, self.limits().max_total_bytes)
+        state.account(0, freed, self.limits().max_total_bytes)?;
+        drop(state);
+        turn.keep(Change::EndUpload { bucket, id: upload })
     }
 
     /// The parts of an upload by number.

@@ -1,10 +1,12 @@
 //! Bodies that count what passes, on the way in and on the way out.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use s3s::StdError;
 
@@ -13,13 +15,47 @@ use crate::ledger::{RequestProgress, Ticket};
 
 /// A request's body; adds what is read from it to the ledger entry.
 pub(crate) struct RequestBody {
-    inner: Incoming,
+    /// None once it ended, or broke off.
+    inner: Option<Incoming>,
     progress: Arc<RequestProgress>,
+    unread: Unread,
 }
 
+/// Where a body goes that was dropped before its end.
+#[derive(Clone, Default)]
+pub(crate) struct Unread(Arc<Mutex<Option<Rest>>>);
+
+type Rest = (Incoming, Arc<RequestProgress>);
+
 impl RequestBody {
-    pub(crate) fn new(inner: Incoming, progress: Arc<RequestProgress>) -> Self {
-        Self { inner, progress }
+    pub(crate) fn new(inner: Incoming, progress: Arc<RequestProgress>, unread: Unread) -> Self {
+        let inner = (!inner.is_end_stream()).then_some(inner);
+        Self { inner, progress, unread }
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.take() {
+            *self.unread.lock() = Some((inner, Arc::clone(&self.progress)));
+        }
+    }
+}
+
+impl Unread {
+    fn lock(&self) -> MutexGuard<'_, Option<Rest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads and forgets the rest of an upload that nobody wanted to its end: a client that is still sending would not
+    /// see the answer but a reset, and one that keeps the connection would lose its next request. What it does wrong
+    /// meanwhile is its own affair.
+    pub(crate) async fn drain(&self, limit: Duration) {
+        let Some((inner, progress)) = self.lock().take() else { return };
+        let mut rest = RequestBody::new(inner, progress, Self::default());
+        let end = async { while let Some(Ok(_)) = rest.frame().await {} };
+        // Who is slower than this finds the connection closed.
+        let _ = tokio::time::timeout(limit, end).await;
     }
 }
 
@@ -31,21 +67,25 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(inner).poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => self.progress.add_bytes(frame.data_ref().map_or(0, |data| data.len() as u64)),
-            Some(Err(_)) => self.progress.broke_off(),
-            None => {}
+            Some(Err(_)) => {
+                self.inner = None;
+                self.progress.broke_off();
+            }
+            None => self.inner = None,
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.inner.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
     }
 }
 

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_RANGE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
@@ -16,14 +14,14 @@ use s3s::{HttpResponse, S3Error, S3ErrorCode, StdError};
 use tokio_util::sync::CancellationToken;
 
 use super::StaleList;
-use super::body::{RequestBody, ResponseBody};
+use super::body::{RequestBody, ResponseBody, Unread};
 use super::operation::Target;
 use crate::backend::object::epoch_ms;
 use crate::effects::Effect;
 use crate::ledger::{Ledger, Ticket};
 use crate::rules::{Decision, Rules};
 
-/// How long the rest of an upload is read that a rule refuses, so that the client gets the refusal and not a reset.
+/// How long the rest of an upload is read that was answered before its end.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// What the service and the task of a connection share.
@@ -85,7 +83,8 @@ impl EdgeService {
     async fn answer(self, request: Request<Incoming>, mut ticket: Ticket) -> Result<Response<ResponseBody>, StdError> {
         let head_only = request.method() == Method::HEAD;
         let progress = ticket.request_progress();
-        let request = request.map(|body| s3s::Body::http_body(RequestBody::new(body, progress)));
+        let unread = Unread::default();
+        let request = request.map(|body| s3s::Body::http_body(RequestBody::new(body, progress, unread.clone())));
         let decision = self.rules.decide(ticket.entry());
         let mut response = match &decision {
             None => self.s3.call(request).await?,
@@ -94,6 +93,7 @@ impl EdgeService {
                 self.answer_with_fault(request, decision).await?
             }
         };
+        unread.drain(MAX_DRAIN).await;
         if response.status() == StatusCode::OK && response.headers().contains_key(CONTENT_RANGE) {
             // The protocol crate does this for GET only.
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -116,15 +116,11 @@ impl EdgeService {
             Effect::StallRequest { ms } => decision.stall(ms).await,
             Effect::ResetBefore => return self.reset().await,
             Effect::SlowDown { retry_after_seconds } => {
-                drain(request.into_body()).await;
                 let mut response = refusal(S3ErrorCode::SlowDown, &decision.rule)?;
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after_seconds));
                 return Ok(response);
             }
-            Effect::InternalError => {
-                drain(request.into_body()).await;
-                return refusal(S3ErrorCode::InternalError, &decision.rule);
-            }
+            Effect::InternalError => return refusal(S3ErrorCode::InternalError, &decision.rule),
             Effect::StaleList { changes_ago } => {
                 request.extensions_mut().insert(StaleList { changes_ago });
             }
@@ -152,10 +148,4 @@ impl EdgeService {
 fn refusal(code: S3ErrorCode, rule: &str) -> Result<HttpResponse, StdError> {
     let error = S3Error::with_message(code, format!("rule {rule:?} wants this request to fail"));
     Ok(error.to_http_response()?)
-}
-
-/// Reads and forgets an upload. What the client does wrong meanwhile is its own affair.
-async fn drain(mut body: s3s::Body) {
-    let rest = async { while let Some(Ok(_)) = body.frame().await as Option<Result<hyper::body::Frame<Bytes>, _>> {} };
-    let _ = tokio::time::timeout(MAX_DRAIN, rest).await;
 }

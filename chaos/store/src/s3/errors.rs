@@ -23,6 +23,7 @@ impl From<BackendError> for S3Error {
             BackendError::NoParts => S3ErrorCode::MalformedXML,
             BackendError::PartTooSmall { .. } => S3ErrorCode::EntityTooSmall,
             BackendError::TooLarge { .. } => S3ErrorCode::EntityTooLarge,
+            BackendError::NotKept { .. } => S3ErrorCode::InternalError,
             BackendError::Full { .. } => {
                 return custom("InsufficientStorage", hyper::StatusCode::INSUFFICIENT_STORAGE, error.to_string());
             }

@@ -4,6 +4,7 @@ mod connection;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,12 +69,14 @@ impl S3Server {
     /// Listens and serves until [`shutdown`](Self::shutdown) or drop.
     ///
     /// # Errors
-    /// [`StoreError::AddressInUse`], [`StoreError::Listen`], and those of a configuration that cannot work.
+    /// [`StoreError::Data`] (before the port opens), [`StoreError::AddressInUse`], [`StoreError::Listen`], and those of
+    /// a configuration that cannot work.
     pub async fn start(config: S3ServerConfig) -> Result<Self, StoreError> {
         config.check()?;
-        let (listener, address) = listen(config.listen).await?;
         let limits = config.limits;
-        let backend = Backend::new(limits.clone());
+        let backend =
+            Backend::open(limits.clone(), config.data.as_deref()).map_err(|source| StoreError::Data { source })?;
+        let (listener, address) = listen(config.listen).await?;
         let ledger = Ledger::new(limits.ledger_entries, limits.ledger_backlog_events);
         let rules = Rules::default();
         let stop = Stop::default();
@@ -175,6 +178,12 @@ impl S3ServerBuilder {
     pub fn credentials(mut self, access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
         self.config.access_key = access_key.into();
         self.config.secret_key = secret_key.into();
+        self
+    }
+
+    /// Keeps everything in that folder as well, and begins with what is in it.
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.config.data = Some(folder.into());
         self
     }
 

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use reqwest::Method;
 use stormproof_store::{Operation, Outcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 
-use crate::support::{BUCKET, Lab, code, soon};
+use crate::support::{BUCKET, Lab, code, presign, soon};
 
 const CREATE_ONLY: (&str, &str) = ("If-None-Match", "*");
 
@@ -193,6 +194,46 @@ async fn bytes_that_are_not_what_was_sent_are_not_stored() {
     let good = [("Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="), ("x-amz-checksum-crc32", "NhCmhg==")];
     let stored = lab.put("k", "hello", &good).await;
     assert_eq!((stored.status.as_u16(), stored.header("x-amz-checksum-crc32")), (200, "NhCmhg=="));
+}
+
+/// Each is refused before its body is read, by a different piece. The client writes all of it, then reads the answer,
+/// and goes on with the same connection.
+#[tokio::test]
+async fn a_refused_put_is_answered_with_its_body_drained() {
+    let lab = Lab::new().await;
+    let body = vec![7; 12 << 20];
+    let whole = format!("content-length: {}\r\n", body.len());
+    let path = |key: &str| format!("{BUCKET}/{key}");
+    let upload = [("partNumber", "1"), ("uploadId", "none")];
+    let unknown_bucket = lab.presigned(&Method::PUT, "no-such-bucket/k", &[]);
+    let unknown_upload = lab.presigned(&Method::PUT, &path("k"), &upload);
+    let bad_signature = presign(&lab.server.endpoint(), "wrong", &Method::PUT, &path("k"), &[]);
+    let long_key = lab.presigned(&Method::PUT, &path(&"k".repeat(1_025)), &[]);
+    let taken = lab.presigned(&Method::PUT, &path("taken"), &[]);
+    lab.server.backend().put(BUCKET, "taken", "v").expect("put");
+    for (url, headers, status) in [
+        (&unknown_bucket, "", "404"),
+        (&unknown_upload, "", "404"),
+        (&unknown_upload, "expect: 100-continue\r\n", "404"),
+        (&bad_signature, "", "403"),
+        (&long_key, "", "400"),
+        (&taken, "if-none-match: *\r\n", "412"),
+    ] {
+        let (host, target) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a URL");
+        let mut stream = TcpStream::connect(lab.server.address()).await.expect("a connection");
+        let head = format!("PUT /{target} HTTP/1.1\r\nhost: {host}\r\n{whole}{headers}\r\n");
+        soon(stream.write_all(head.as_bytes())).await.expect("the head is taken");
+        soon(stream.write_all(&body)).await.expect("all of the body is taken");
+        let last = format!("HEAD /{target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        soon(stream.write_all(last.as_bytes())).await.expect("the next request is taken");
+        let mut answers = String::new();
+        soon(stream.read_to_string(&mut answers)).await.expect("an orderly end");
+        let statuses: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+        let finals: Vec<&str> = statuses.into_iter().filter(|status| *status != "100").collect();
+        assert_eq!((finals.len(), finals[0]), (2, status), "{url}");
+    }
+    let drained = lab.server.ledger().count(|entry| entry.request_bytes == body.len() as u64);
+    assert_eq!(drained, 6, "what is drained is counted");
 }
 
 #[tokio::test]
