@@ -136,6 +136,10 @@ impl Target for Stage {
         vec![]
     }
 
+    async fn link_bytes(&self) -> Result<u64, TargetError> {
+        Ok(0)
+    }
+
     async fn leftovers(&self, _: &str) -> Result<Leftovers, TargetError> {
         Ok(Leftovers::default())
     }
