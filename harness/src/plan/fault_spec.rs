@@ -136,6 +136,12 @@ impl FaultSpec {
         }
     }
 
+    /// True if an executor's process is what it is done to.
+    #[must_use]
+    pub fn hurts_executor(&self) -> bool {
+        matches!(self.needs(), Capability::ExecutorProcesses | Capability::ExecutorExit)
+    }
+
     /// Finds a number that makes no sense.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! A plan is data: the same one runs on every target that has what it needs.
 
+mod budget;
 mod facts;
 mod fault_spec;
 mod trigger;
@@ -12,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use budget::{Budget, Hurt, OverBudget};
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
 pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};
@@ -114,6 +116,8 @@ pub struct Plan {
     pub expectations: Vec<Expectation>,
     /// The cluster it wants.
     pub cluster: ClusterShape,
+    /// How much may be hurt.
+    pub budget: Budget,
     /// How the job's output is checked.
     pub output: Option<OutputCheck>,
     /// The whole run must be over by then.
@@ -128,6 +132,7 @@ impl fmt::Debug for Plan {
             .field("faults", &self.faults)
             .field("expectations", &self.expectations)
             .field("cluster", &self.cluster)
+            .field("budget", &self.budget)
             .finish_non_exhaustive()
     }
 }
@@ -188,6 +193,7 @@ impl Plan {
             faults: vec![],
             expectations: vec![],
             cluster: ClusterShape::default(),
+            budget: Budget::default(),
             output: None,
             deadline: Duration::from_secs(120),
         }
@@ -237,6 +243,13 @@ impl Plan {
     #[must_use]
     pub fn expect(mut self, expectation: Expectation) -> Self {
         self.expectations.push(expectation);
+        self
+    }
+
+    /// Limits what may be hurt; what would go beyond it is refused.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 

@@ -1,15 +1,17 @@
 //! The faults of a run: which wait, which are held, which are healed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use stormproof_chaos::journal::Journal;
 use stormproof_chaos::lease::{Lease, Renewal};
+use tokio::time::Instant;
 
-use crate::plan::{Facts, PlannedFault, Trigger};
+use crate::plan::{Budget, Facts, Hurt, OverBudget, Plan, PlannedFault, Trigger};
 use crate::role::chain;
 use crate::target::Target;
-use crate::timeline::{FaultEvent, Losses, RecordKind, Recorder};
+use crate::timeline::{FaultEvent, Losses, RecordKind, Recorder, Timeline};
+use crate::verdict::Verdict;
 
 /// How long a heal may take until a probe confirms it.
 pub(crate) const HEAL_DEADLINE: Duration = Duration::from_secs(10);
@@ -22,6 +24,10 @@ enum State {
         /// Look at the facts after which it was seen to act.
         effective: Option<u64>,
         counts: BTreeMap<String, u64>,
+        /// What it hurts; a stage direction hurts nothing.
+        hurt: Option<Hurt>,
+        /// The budget allows it no longer.
+        ends: Instant,
     },
     Over,
 }
@@ -29,6 +35,10 @@ enum State {
 /// All faults of a plan, by state.
 pub(super) struct HeldFaults<'a> {
     faults: Vec<(&'a PlannedFault, State)>,
+    budget: &'a Budget,
+    /// All that was hurt so far.
+    ever: BTreeSet<Hurt>,
+    refused: bool,
     target: &'a dyn Target,
     recorder: Recorder,
     journal: Journal,
@@ -37,31 +47,43 @@ pub(super) struct HeldFaults<'a> {
 }
 
 impl<'a> HeldFaults<'a> {
-    pub(super) fn new(
-        faults: &'a [PlannedFault],
-        target: &'a dyn Target,
-        recorder: Recorder,
-        journal: Journal,
-    ) -> Self {
-        for fault in faults {
+    pub(super) fn new(plan: &'a Plan, target: &'a dyn Target, recorder: Recorder, journal: Journal) -> Self {
+        for fault in &plan.faults {
             let what = match &fault.heal {
                 Trigger::Never => format!("{} {}", fault.spec, fault.begin),
                 heal => format!("{} {}, healed {heal}", fault.spec, fault.begin),
             };
             recorder.record(RecordKind::Fault { fault: fault.name.clone(), event: FaultEvent::Described { what } });
         }
-        let faults = faults.iter().map(|fault| (fault, State::Waiting)).collect();
+        let faults = plan.faults.iter().map(|fault| (fault, State::Waiting)).collect();
         let renewal = Renewal::start(journal.clone());
-        Self { faults, target, recorder, journal, _renewal: renewal }
+        Self {
+            faults,
+            budget: &plan.budget,
+            ever: BTreeSet::new(),
+            refused: false,
+            target,
+            recorder,
+            journal,
+            _renewal: renewal,
+        }
     }
 
     /// Injects what is due, notices what has bitten, heals what is due. `is_due` decides about triggers.
     pub(super) async fn step(&mut self, facts: &Facts, job: Option<&str>, is_due: impl Fn(&Trigger) -> bool) {
         for position in 0..self.faults.len() {
+            if self.refused {
+                return;
+            }
             let (fault, state) = &self.faults[position];
             match state {
                 State::Waiting if is_due(&fault.begin) => self.inject(position, job, facts).await,
                 State::Held { lease, .. } if lease.is_lost() => self.heal(position).await,
+                State::Held { ends, .. } if Instant::now() >= *ends => {
+                    let text = format!("`{}` was healed because the plan's budget allows it no longer", fault.name);
+                    self.recorder.record(RecordKind::Note { text });
+                    self.heal(position).await;
+                }
                 State::Held { effective: None, .. } => self.observe(position, facts).await,
                 // Not before it has bitten, else it might never.
                 State::Held { effective: Some(look), .. } if facts.held_after(&fault.heal, *look) => {
@@ -70,6 +92,11 @@ impl<'a> HeldFaults<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// True if a fault was not injected because it would have hurt too much: nothing more is to be broken.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Heals whatever is still held, newest first.
@@ -89,6 +116,16 @@ impl<'a> HeldFaults<'a> {
             Ok(resolved) => resolved,
             Err(error) => return self.broke(position, "find the victim of", &error),
         };
+        let hurt = (!fault.spec.is_stage_direction())
+            .then(|| Hurt { target: made.describe().target, is_executor: fault.spec.hurts_executor() });
+        if let Some(hurt) = &hurt
+            && let Err(over) = self.admit(&fault.name, hurt, &timeline)
+        {
+            self.recorder.record(RecordKind::Outcome { verdict: Verdict::Refused, reason: over.to_string() });
+            self.faults[position].1 = State::Over;
+            self.refused = true;
+            return;
+        }
         // Before it is done: the picture that a judgement starts from is the one before the fault.
         self.record(position, FaultEvent::Injected);
         match Lease::inject(made, &self.journal).await {
@@ -96,16 +133,38 @@ impl<'a> HeldFaults<'a> {
                 let since = facts.held_since(&fault.begin);
                 let after_fact_ms = since.map(|since| self.recorder.now_ms().saturating_sub(since));
                 self.record(position, FaultEvent::InPlace { after_fact_ms });
-                self.faults[position].1 =
-                    State::Held { lease: Box::new(lease), losses, effective: None, counts: BTreeMap::new() };
+                self.ever.extend(hurt.clone());
+                self.faults[position].1 = State::Held {
+                    lease: Box::new(lease),
+                    losses,
+                    effective: None,
+                    counts: BTreeMap::new(),
+                    hurt,
+                    ends: Instant::now() + self.budget.duration,
+                };
                 self.observe(position, facts).await;
             }
             Err(error) => self.broke(position, "inject", &error),
         }
     }
 
+    /// Whether the budget allows what was found to be hurt by `fault`.
+    fn admit(&self, fault: &str, asked: &Hurt, timeline: &Timeline) -> Result<(), OverBudget> {
+        let hurt = |(_, state): &(_, State)| match state {
+            State::Held { hurt, .. } => hurt.clone(),
+            State::Waiting | State::Over => None,
+        };
+        let now: Vec<Hurt> = self.faults.iter().filter_map(hurt).collect();
+        let executors = timeline.records().iter().filter_map(|record| match &record.kind {
+            RecordKind::ExecutorRegistered { executor, .. } => Some(executor),
+            _ => None,
+        });
+        let executors = executors.collect::<BTreeSet<_>>().len();
+        self.budget.admit(fault, asked, &now, &self.ever, executors)
+    }
+
     async fn observe(&mut self, position: usize, facts: &Facts) {
-        let State::Held { lease, losses, effective, counts } = &mut self.faults[position].1 else { return };
+        let State::Held { lease, losses, effective, counts, .. } = &mut self.faults[position].1 else { return };
         match lease.effect().await {
             Ok(effect) if effect.bites => {
                 *effective = Some(facts.looks());

@@ -174,7 +174,7 @@ impl<'a> Runner<'a> {
             plan,
             options,
             target,
-            held: HeldFaults::new(&plan.faults, target, recorder.clone(), journal),
+            held: HeldFaults::new(plan, target, recorder.clone(), journal),
             recorder,
             facts: Facts::watching(plan.faults.iter().flat_map(|fault| [&fault.begin, &fault.heal])),
             taken: 0,
@@ -204,6 +204,9 @@ impl<'a> Runner<'a> {
 
     async fn run_job(&mut self) {
         self.held.step(&self.facts, None, |trigger| *trigger == Trigger::BeforeSubmission).await;
+        if self.held.is_refused() {
+            return;
+        }
         let output = self.options.output_dir();
         match self.submit(&output).await {
             Ok(job) => self.watch(&job, &output).await,
@@ -234,7 +237,7 @@ impl<'a> Runner<'a> {
     async fn watch(&mut self, job: &str, output: &Path) {
         let mut observer = Observer::new(self.target.rest().clone(), self.recorder.clone(), job);
         let prober = self.start_probes(job);
-        while !observer.is_over() && Instant::now() < self.ends {
+        while !observer.is_over() && !self.held.is_refused() && Instant::now() < self.ends {
             let mut look = pin!(observer.look());
             // An unanswered look is what the probes measure; here it only means that there is nothing new.
             while timeout(LOOK_EVERY, &mut look).await.is_err() {
@@ -251,7 +254,7 @@ impl<'a> Runner<'a> {
         }
         prober.stop().await;
         if !observer.is_over() {
-            let waited = self.plan.deadline.as_secs();
+            let waited = (Instant::now() + self.plan.deadline - self.ends).as_secs();
             let status = self.facts.status().unwrap_or("unknown").to_owned();
             let reason = format!("the job was still {status} after {waited} s");
             self.recorder.record(RecordKind::Note { text: reason });

@@ -15,7 +15,7 @@ use stormproof_chaos::process::ProcessError;
 use super::*;
 use crate::flink::RestClient;
 use crate::oracle::{self, Expectation};
-use crate::plan::FaultSpec;
+use crate::plan::{Budget, FaultSpec};
 use crate::target::Leftovers;
 use crate::timeline::{Losses, Timeline};
 
@@ -150,6 +150,7 @@ struct Came {
     verdict: Verdict,
     /// Of all judgements.
     words: String,
+    notes: Vec<String>,
     /// What the fault was asked to do.
     calls: Vec<&'static str>,
     /// Faults that are open in the journal: the guardian undoes them.
@@ -158,6 +159,13 @@ struct Came {
 
 /// Runs a job that ends FINISHED on a stage, with one fault from before its submission to its end.
 async fn run(misdeed: Misdeed, expected: &str, takes_jobs: bool) -> Came {
+    let plan = Plan::new("stage::misdeed", "", "job")
+        .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+        .expect(Expectation::job_ends(expected));
+    run_plan(plan, misdeed, takes_jobs).await
+}
+
+async fn run_plan(mut plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
     let server = Server::start().await;
     let sample = include_str!("../../tests/flink-rest/2.3.0/batch_finished_after_tm_kill_job.json");
     let mut job: serde_json::Value = serde_json::from_str(sample).expect("JSON");
@@ -177,13 +185,10 @@ async fn run(misdeed: Misdeed, expected: &str, takes_jobs: bool) -> Came {
         rest: RestClient::new(vec![server.url.clone()]).expect("an address"),
         fault: fault.clone(),
         takes_jobs,
-        capabilities: BTreeSet::from([Capability::StoreLink]),
+        capabilities: BTreeSet::from([Capability::StoreLink, Capability::UserCode]),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let options = RunOptions::new(folder.path(), "again");
-    let mut plan = Plan::new("stage::misdeed", "", "job")
-        .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
-        .expect(Expectation::job_ends(expected));
     plan.deadline = Duration::from_secs(20);
     let recorder = begin_record(&plan, &options, &bundled_config(&plan, &options)).expect("recorded");
     let path = folder.path().join("journal");
@@ -202,7 +207,19 @@ async fn run(misdeed: Misdeed, expected: &str, takes_jobs: bool) -> Came {
         )
     });
     let calls = fault.calls.lock().expect("no panic while it is held").clone();
-    Came { verdict: judged.verdict, words: words.collect(), calls, open: open_entries(&path).expect("read").len() }
+    let timeline = recorder.timeline();
+    let notes = timeline.records().iter().filter_map(|record| match &record.kind {
+        RecordKind::Note { text } => Some(text.clone()),
+        _ => None,
+    });
+    let notes = notes.collect();
+    Came {
+        verdict: judged.verdict,
+        notes,
+        words: words.collect(),
+        calls,
+        open: open_entries(&path).expect("read").len(),
+    }
 }
 
 #[test]
@@ -268,4 +285,31 @@ async fn a_cluster_that_vanished_before_the_job_is_a_precondition_and_the_fault_
     assert_eq!((came.verdict, came.open), (Verdict::Precondition, 0), "{}", came.words);
     assert!(came.words.contains("it vanished"), "{}", came.words);
     assert_eq!(came.calls, ["inject", "effect", "heal", "probe"]);
+}
+
+// The second fault would be one too many: it is not even begun, the job is not submitted, the first is healed.
+#[tokio::test]
+async fn a_fault_beyond_the_budget_is_refused_and_everything_else_healed() {
+    let budget = Budget { concurrent: 1, ..Budget::default() };
+    let hold = FaultSpec::HoldUserCode { vertex: "v".into(), subtasks: vec![0] };
+    let plan = Plan::new("stage::greedy", "", "job")
+        .fault("stage direction", hold, Trigger::BeforeSubmission)
+        .fault("first", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+        .fault("second", FaultSpec::BlackholeStore, Trigger::BeforeSubmission)
+        .budget(budget);
+    let came = run_plan(plan, Misdeed::None, false).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Refused, 0), "{}", came.words);
+    assert!(came.words.contains("`second` would hurt nothing: that makes 2 faults at the same time"), "{}", came.words);
+    assert_eq!(came.calls, ["inject", "effect", "inject", "effect", "heal", "probe", "heal", "probe"]);
+}
+
+#[tokio::test]
+async fn a_fault_is_healed_when_its_time_is_over_whatever_its_plan_waits_for() {
+    let plan = Plan::new("stage::patient", "", "job")
+        .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+        .expect(Expectation::job_ends("FINISHED"))
+        .budget(Budget { duration: Duration::ZERO, ..Budget::default() });
+    let came = run_plan(plan, Misdeed::None, true).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Pass, 0), "{}", came.words);
+    assert!(came.notes.iter().any(|note| note.contains("`scripted` was healed because")), "{:?}", came.notes);
 }

@@ -134,7 +134,7 @@ fn show(arguments: &RunArguments, plans: &[Plan]) {
             let faults = plan.faults.iter().map(fault_line);
             json!({
                 "name": plan.name, "about": plan.about, "job": plan.job.name, "params": plan.job.params,
-                "faults": faults.collect::<Vec<_>>(),
+                "faults": faults.collect::<Vec<_>>(), "budget": plan.budget.to_string(),
             })
         };
         return say(json!({ "suites": plans.iter().map(suite).collect::<Vec<_>>() }));
@@ -144,6 +144,7 @@ fn show(arguments: &RunArguments, plans: &[Plan]) {
         if arguments.dry_run {
             say(format_args!("  {}\n  job {} {:?}", plan.about, plan.job.name, plan.job.params));
             plan.faults.iter().for_each(|fault| say(format_args!("  fault {}", fault_line(fault))));
+            say(format_args!("  at most {}", plan.budget));
         }
     }
 }

@@ -18,6 +18,10 @@ pub(super) fn plans() -> Vec<Plan> {
     vec![control(), user_failure(), executor_killed(), failover_without_store(), recovery_blocked()]
 }
 
+fn plan(name: &str, about: &str) -> Plan {
+    streams(&format!("stream::{name}"), about)
+}
+
 /// A streaming job whose output must be whole, under the suite `name`.
 pub(super) fn streams(name: &str, about: &str) -> Plan {
     Plan::new(name, about, NAME)
@@ -56,24 +60,22 @@ pub(super) fn checkpointed() -> Trigger {
 }
 
 fn control() -> Plan {
-    streams("stream::control", "Nothing is broken: whatever is red here is not recovery's fault.")
+    plan("control", "Nothing is broken: whatever is red here is not recovery's fault.")
         .expect(Expectation::RestartCount(RestartCount { max: Some(0), ..RestartCount::default() }))
         .expect(Expectation::answers_within(MAX_GAP_MS))
 }
 
 fn user_failure() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 1 };
-    let plan = streams(
-        "stream::user_failure",
-        "User code of square[1] fails: its region of three tasks restarts, the other two run on.",
-    );
+    let plan =
+        plan("user_failure", "User code of square[1] fails: its region of three tasks restarts, the other two run on.");
     recovers(held(plan, "numbers", Trigger::fault_injected("fail")).fault("fail", fail, checkpointed()))
 }
 
 fn executor_killed() -> Plan {
     let kill = FaultSpec::KillExecutorOf { vertex: "tally".into(), subtask: 0 };
-    let plan = streams(
-        "stream::executor_killed",
+    let plan = plan(
+        "executor_killed",
         "The executor of tally[0] is killed: every region that had a task there restarts from the last checkpoint, and no other.",
     );
     recovers(held(plan, "events", Trigger::fault_effective("kill")).fault("kill", kill, checkpointed()))
@@ -81,8 +83,8 @@ fn executor_killed() -> Plan {
 
 fn failover_without_store() -> Plan {
     let fail = FaultSpec::FailUserCode { vertex: "square".into(), subtask: 0 };
-    let plan = streams(
-        "stream::failover_without_store",
+    let plan = plan(
+        "failover_without_store",
         "User code fails while the checkpoint store is a black hole: the region restarts from memory, without one read of its checkpoint's metadata.",
     );
     let recovered = Trigger::All(vec![Trigger::fault_effective("fail"), Trigger::Recovered]);
@@ -109,8 +111,8 @@ fn recovery_blocked() -> Plan {
     ]);
     let after_kill =
         Window { from: Mark::FaultEffective("kill".to_owned()), to: Mark::FaultHealed("blackhole".to_owned()) };
-    let plan = streams(
-        "stream::recovery_blocked",
+    let plan = plan(
+        "recovery_blocked",
         "The coordinator is killed while the checkpoint store is a black hole: the standby answers every call and says INITIALIZING until the store is back, then the job goes on from its newest checkpoint (FLINK-22483).",
     );
     held(plan, "numbers", Trigger::fault_effective("kill"))

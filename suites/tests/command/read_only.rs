@@ -55,6 +55,7 @@ fn lists_and_dry_runs_start_nothing() {
     assert_eq!(listed, all.stdout.lines().collect::<Vec<_>>());
     let dry = sandbox.run(&["run", "--dry-run", "batch::executor_killed"]);
     assert!(dry.ended_quietly(0).stdout.contains("fault kill:"), "{dry:?}");
+    assert!(dry.stdout.contains("at most 5 targets, 3 faults at the same time, 50 % of the executors"), "{dry:?}");
     let dry = sandbox.run(&["run", "--dry-run", "--json", "batch::executor_killed"]).ended_quietly(0).json();
     assert_eq!(dry["suites"].as_array().map(Vec::len), Some(1), "{dry}");
     sandbox.assert_nothing_left();
