@@ -378,7 +378,7 @@ fn a_fault_that_ended_before_its_time_proves_nothing() {
     eventually("it is undone", DEADLINE, || server.is_whole().then_some(()));
     inject.signal(Signal::CONT);
     let finished = inject.finish();
-    // By whom it is noticed is chance: guardian and proxy both end it.
+    // Guardian and proxy both end it, and in which step it was stopped is chance: so are the words.
     assert!(ended(&finished, 3).stdout.contains("in time"), "{finished:?}");
     assert!(finished.stdout.contains("is undone") && finished.stdout.ends_with("invalid\n"), "{finished:?}");
     assert_only_left(&sandbox, &proxy);
