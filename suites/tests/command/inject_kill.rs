@@ -36,11 +36,25 @@ enum Moment {
 const MOMENTS: [Moment; 6] =
     [Moment::Started, Moment::Guarded, Moment::Journalled, Moment::Broken, Moment::Whole, Moment::Closed];
 
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Killed {
+    Holder,
+    /// Then only the proxy itself is left.
+    HolderAndGuardian,
+}
+
 /// One round in `sandbox`; `arguments` inject what `is_broken` sees.
-fn one_round(sandbox: &Sandbox, arguments: &[&str], number: u64, choice: u64, is_broken: impl Fn() -> bool) {
+fn one_round(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+    who: Killed,
+    (number, choice): (u64, u64),
+    is_broken: impl Fn() -> bool,
+) {
     let moment = MOMENTS[usize::try_from(number).unwrap() % MOMENTS.len()];
     let jitter = MAX_JITTERS[usize::try_from(choice % 3).unwrap()].mul_f64(share(choice));
-    let what = format!("round {number}: {moment:?} + {jitter:?}");
+    let what = format!("round {number}: {who:?} of {} at {moment:?} + {jitter:?}", arguments[1]);
     println!("{what}");
     let journal = format!("round-{number}/journal");
     let read = || fs::read_to_string(sandbox.here().join(&journal)).unwrap_or_default();
@@ -65,6 +79,9 @@ fn one_round(sandbox: &Sandbox, arguments: &[&str], number: u64, choice: u64, is
     });
     // No wait for anything: it only moves the kill on.
     std::thread::sleep(jitter);
+    if who == Killed::HolderAndGuardian {
+        sandbox.processes().iter().filter(|found| found.is_guardian()).for_each(|found| found.signal(Signal::KILL));
+    }
     if !inject.has_ended() {
         inject.signal(Signal::KILL);
     }
@@ -74,18 +91,22 @@ fn one_round(sandbox: &Sandbox, arguments: &[&str], number: u64, choice: u64, is
     std::thread::sleep(LIMIT.saturating_sub(killed.elapsed()));
     assert!(!is_broken(), "{what}: it is broken again");
     let finished = inject.finish();
-    assert!(finished.signal() == Some(9) || matches!(finished.code(), Some(0 | 4)), "{finished:?}");
+    assert!(finished.signal() == Some(9) || matches!(finished.code(), Some(0 | 4 | 5)), "{finished:?}");
     // One that was killed before its guardian was there is only written down.
     sandbox.run(&["heal"]).ended_quietly(0);
     assert_eq!(sandbox.leftovers(), Vec::<String>::new(), "{what}");
 }
 
 #[test]
-fn no_toxic_outlives_its_holder() {
+fn nothing_in_a_proxy_outlives_its_holder() {
     let sandbox = Sandbox::new();
     let (proxy, server) = ProxyServer::start(&sandbox);
-    let arguments = ["inject", "blackhole", "--proxy-api", &server.api, "--proxy", NAME];
-    rounds(ROUNDS, |number, choice| one_round(&sandbox, &arguments, number, choice, || !server.is_whole()));
+    rounds(ROUNDS, |number, choice| {
+        let fault = if choice & 0x100 == 0 { "blackhole" } else { "refuse" };
+        let who = if choice & 0x200 == 0 { Killed::Holder } else { Killed::HolderAndGuardian };
+        let arguments = ["inject", fault, "--proxy-api", &server.api, "--proxy", NAME];
+        one_round(&sandbox, &arguments, who, (number, choice), || !server.is_whole());
+    });
     proxy.signal(Signal::TERM);
     proxy.finish().ended_quietly(0);
     sandbox.assert_nothing_left();
@@ -97,6 +118,8 @@ fn no_process_stays_stopped_when_its_holder_is_dead() {
     let bystander = Bystander::start();
     let pid = bystander.pid().to_string();
     let arguments = ["inject", "hang", "--pid", &pid];
-    rounds(ROUNDS, |number, choice| one_round(&sandbox, &arguments, number, choice, || bystander.is_stopped()));
+    rounds(ROUNDS, |number, choice| {
+        one_round(&sandbox, &arguments, Killed::Holder, (number, choice), || bystander.is_stopped());
+    });
     sandbox.assert_nothing_left();
 }
