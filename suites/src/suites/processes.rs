@@ -7,13 +7,14 @@ use stormproof::oracle::expectation::RestartCount;
 use stormproof::plan::{FaultSpec, Plan, Trigger};
 
 use super::batch::{Input, all_of, counts, is_undisturbed, recovers};
+use super::stream::{self, checkpointed, streams};
 
 /// Milliseconds after the submission: well before the executors give the coordinator up.
 const HUNG_UNTIL_MS: u64 = 2_000;
 
 pub(super) fn plans(folder: &Path) -> Vec<Plan> {
     let input = Input::of(folder);
-    vec![executor_slow(&input), executor_exits(&input), coordinator_hangs(&input)]
+    vec![executor_slow(&input), executor_hangs(), executor_exits(&input), coordinator_hangs(&input)]
 }
 
 /// `count` is held until `until`.
@@ -27,6 +28,16 @@ fn executor_slow(input: &Input) -> Plan {
         "An executor gets a fifth of its time until the job has ended: that takes longer, and nothing runs again.";
     let plan = held(counts("executor::slow", about, input), Trigger::fault_effective("slow"));
     is_undisturbed(plan.fault("slow", slow, Trigger::vertex("count", "RUNNING")))
+}
+
+fn executor_hangs() -> Plan {
+    let hang = FaultSpec::HangExecutorOf { vertex: "tally".into(), subtask: 0 };
+    let about = "The executor of tally[0] falls silent: its tasks run again elsewhere, and what it goes on with later does no harm.";
+    // By then it has been missed, and what it ran runs elsewhere.
+    let recovered = || Trigger::All(vec![Trigger::fault_effective("hang"), Trigger::Recovered]);
+    let mut plan = stream::held(streams("executor::hangs", about), "events", recovered());
+    plan.cluster.settings.insert("heartbeat.timeout".to_owned(), "3 s".to_owned());
+    recovers(plan.fault_until("hang", hang, checkpointed(), recovered()))
 }
 
 fn executor_exits(input: &Input) -> Plan {
