@@ -1,0 +1,105 @@
+//! `proxy`, for long.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{DEADLINE, Running, Sandbox, eventually};
+
+const CONNECTIONS: usize = 10_000;
+const CLIENTS: usize = 8;
+/// Ten thousand leaks of the smallest kind, a hundred bytes each, are more than this.
+const GROWTH_LIMIT_KILOBYTES: u64 = 900;
+
+/// What the server answers to a request of its API.
+fn ask(api: &str, method: &str, path: &str, body: &Value) -> Value {
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(api).unwrap();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: {api}\r\nConnection: close\r\nContent-Length: {}", body.len());
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut bytes = [0; 64];
+                while let Ok(length @ 1..) = (&stream).read(&mut bytes) {
+                    if (&stream).write_all(&bytes[..length]).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Opens, uses and leaves connections: half of them in good order, the others with bytes unread.
+fn connect_often(address: &str, times: usize) {
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                for time in 0..times / CLIENTS {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    stream.write_all(b"ping").unwrap();
+                    if time % 2 == 0 {
+                        stream.read_exact(&mut [0; 4]).unwrap();
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Its open files once they are as few as they should be.
+fn settled(server: &Running, files: usize) -> usize {
+    let folder = format!("/proc/{}/fd", server.pid());
+    let open = || fs::read_dir(&folder).unwrap().count();
+    eventually("its connections are closed", DEADLINE, || (open() <= files).then(open))
+}
+
+fn resident_kilobytes(server: &Running) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let sandbox = Sandbox::new();
+    let server = sandbox.start(&["proxy", "--port", "0", "--json"]);
+    let ready: Value = serde_json::from_str(&server.line()).unwrap();
+    let api = ready["proxy-api"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let wanted = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": echo()});
+    let listen = ask(&api, "POST", "/proxies", &wanted)["listen"].as_str().unwrap().to_owned();
+    let toxic = json!({"type": "latency", "attributes": {"latency": 1}});
+    ask(&api, "POST", "/proxies/p/toxics", &toxic);
+    let files = settled(&server, usize::MAX);
+    // What it needs for the first connections it keeps for the next ones.
+    connect_often(&listen, CONNECTIONS / 5);
+    let files = settled(&server, files);
+    let before = resident_kilobytes(&server);
+    connect_often(&listen, CONNECTIONS);
+    settled(&server, files);
+    let grown = resident_kilobytes(&server).saturating_sub(before);
+    assert!(grown <= GROWTH_LIMIT_KILOBYTES, "{CONNECTIONS} connections have left {grown} KB");
+    let accepted = eventually("no connection is counted as open", DEADLINE, || {
+        let effects = ask(&api, "GET", "/proxies/p/effects", &Value::Null);
+        (effects["connections_open"] == 0).then(|| effects["connections_accepted"].clone())
+    });
+    assert_eq!(accepted, CONNECTIONS + CONNECTIONS / 5);
+    server.signal(Signal::TERM);
+    server.finish().ended_quietly(0);
+    sandbox.assert_nothing_left();
+}
