@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::alarm::sleep_until;
 use super::chain::Chain;
 use super::effects::{Traffic, count};
 use super::spec::ToxicList;
@@ -112,7 +113,7 @@ impl Link {
             changed = self.wanted.changed() => if changed.is_ok() { Wake::Change } else { Wake::Stop },
             // An error shows again when writing or reading.
             _ = self.sink.writable(), if may_write => Wake::Writable,
-            () = sleep_until(due.unwrap_or(self.epoch)), if due.is_some() => Wake::Due,
+            () = sleep_until(due.unwrap_or(self.epoch).into_std()), if due.is_some() => Wake::Due,
             _ = self.source.readable(), if may_read => Wake::Readable,
         }
     }

@@ -12,6 +12,7 @@
 //! | [`chain`] | the ordered toxics of one direction of one connection, pure |
 //! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
+//! | `alarm` | waits that are exact enough for a toxic |
 //! | `api` | Toxiproxy's HTTP API |
 //! | `leases` | what ends by itself if nobody renews it |
 //! | [`server`] | start and stop of the whole |
@@ -29,6 +30,7 @@
 //! leases (`/leases`): a fault whose holder is gone ends in the proxy itself.
 
 mod address;
+mod alarm;
 mod api;
 pub mod chain;
 pub mod client;
