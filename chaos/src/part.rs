@@ -27,6 +27,8 @@ pub enum RealPart {
     NodeClients,
     /// Java, with a client of Toxiproxy.
     JavaClients,
+    /// Rclone, a client of S3.
+    Rclone,
 }
 
 /// A real part is not there.
@@ -57,6 +59,7 @@ impl RealPart {
             Self::PythonClients => "clients-python",
             Self::NodeClients => "clients-node",
             Self::JavaClients => "clients-java",
+            Self::Rclone => "rclone",
         }
     }
 
@@ -66,7 +69,9 @@ impl RealPart {
         match self {
             Self::ToxiproxyServer | Self::ToxiproxyCli => "ci/provision toxiproxy",
             Self::Minio => "ci/provision minio",
-            Self::GoClients | Self::PythonClients | Self::NodeClients | Self::JavaClients => "ci/provision clients",
+            Self::GoClients | Self::PythonClients | Self::NodeClients | Self::JavaClients | Self::Rclone => {
+                "ci/provision clients"
+            }
         }
     }
 

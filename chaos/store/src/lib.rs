@@ -30,7 +30,7 @@
 //! # What it speaks
 //!
 //! Path-style requests over HTTP/1.1, signed with AWS signature 4 (header, presigned URL, `aws-chunked` bodies with
-//! and without trailers), one pair of keys. Buckets (create, head, list, location, delete); objects (put, get, head,
+//! and without trailers), one pair of keys. Buckets (create, head, list, location, versioning (never on), delete); objects (put, get, head,
 //! delete, delete many, copy; ranges, single parts, conditions on reads and writes, user metadata, checksums);
 //! listings of both versions; multipart uploads including part copies. Anything else, such as versions, tags or
 //! policies, answers 501 `NotImplemented`.

@@ -1,5 +1,5 @@
 //! The command with parts of others: green with a real MinIO and a real Toxiproxy where it is with ours, nothing left
-//! behind, and our S3 server under AWS's own SDK.
+//! behind, and our S3 server under AWS's own SDK and rclone.
 //!
 //! `ci/provision minio`, `toxiproxy` and `clients` bring them; without them these tests are listed as ignored.
 
@@ -20,6 +20,7 @@ use stormproof::chaos::part::RealPart;
 const MINIO: &[RealPart] = &[RealPart::Minio];
 const TOXIPROXY: &[RealPart] = &[RealPart::ToxiproxyServer];
 const PYTHON: &[RealPart] = &[RealPart::PythonClients];
+const RCLONE: &[RealPart] = &[RealPart::Rclone];
 const BOTH: &[RealPart] = &[RealPart::Minio, RealPart::ToxiproxyServer];
 
 /// The flags that ask for both.
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ),
         trial("inject::its_guardian_or_heal_undoes_it", TOXIPROXY, inject::its_guardian_or_heal_undoes_it),
         trial("s3::the_sdk_of_aws_finds_what_aws_documents", PYTHON, s3::the_sdk_of_aws_finds_what_aws_documents),
+        trial("s3::rclone_copies_checks_and_removes", RCLONE, s3::rclone_copies_checks_and_removes),
         trial("kill::a_killed_run_leaves_nothing", BOTH, kill::a_killed_run_leaves_nothing),
         trial(
             "kill::parts_die_with_the_runner_even_if_its_guardian_is_dead",

@@ -43,6 +43,8 @@ operations! {
     DeleteBucket,
     /// `GET /bucket?location`
     GetBucketLocation,
+    /// `GET /bucket?versioning`
+    GetBucketVersioning,
     /// `GET /bucket`
     ListObjects,
     /// `GET /bucket?list-type=2`
@@ -160,6 +162,9 @@ impl Target {
 fn operation_of(method: &Method, has_bucket: bool, has_key: bool, query: &str, headers: &HeaderMap) -> Operation {
     let pairs = || query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let has = |name: &str| pairs().any(|(key, _)| key == name);
+    if method == Method::GET && has_bucket && !has_key && has("versioning") {
+        return Operation::GetBucketVersioning;
+    }
     if SUBRESOURCES.iter().any(|name| has(name)) {
         return Operation::Other;
     }
@@ -212,6 +217,8 @@ mod tests {
             ("GET", "/b/?list-type=2&prefix=x", "ListObjectsV2 b -"),
             ("GET", "/b?uploads&prefix=", "ListMultipartUploads b -"),
             ("GET", "/b?location=", "GetBucketLocation b -"),
+            ("GET", "/b?versioning", "GetBucketVersioning b -"),
+            ("PUT", "/b?versioning", "Other b -"),
             ("GET", "/b/a%20b//c%2Fd", "GetObject b a b//c/d"),
             ("GET", "/b/k?uploadId=7", "ListParts b k"),
             ("GET", "/b/k?tagging", "Other b k"),

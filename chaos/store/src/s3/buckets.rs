@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketOutput, GetBucketLocationInput,
-    GetBucketLocationOutput, HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput, Timestamp,
+    GetBucketLocationOutput, GetBucketVersioningInput, GetBucketVersioningOutput, HeadBucketInput, HeadBucketOutput,
+    ListBucketsInput, ListBucketsOutput, Timestamp,
 };
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
@@ -55,6 +56,15 @@ pub(super) fn location(
     known(gateway, &req.input.bucket)?;
     // S3 says us-east-1 by saying nothing.
     Ok(S3Response::new(GetBucketLocationOutput::default()))
+}
+
+pub(super) fn versioning(
+    gateway: &Gateway,
+    req: S3Request<GetBucketVersioningInput>,
+) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+    known(gateway, &req.input.bucket)?;
+    // As S3 says of a bucket whose versioning was never turned on; nothing here can turn it on.
+    Ok(S3Response::new(GetBucketVersioningOutput::default()))
 }
 
 fn known(gateway: &Gateway, bucket: &str) -> S3Result<()> {

@@ -52,6 +52,13 @@ impl S3 for Gateway {
         buckets::location(self, req)
     }
 
+    async fn get_bucket_versioning(
+        &self,
+        req: S3Request<GetBucketVersioningInput>,
+    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+        buckets::versioning(self, req)
+    }
+
     async fn put_object(&self, req: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
         write::put(self, req).await
     }

@@ -101,6 +101,9 @@ async fn buckets_are_created_listed_and_deleted_when_empty() {
     assert_eq!(bucket(Method::GET, "").await.all("Name"), ["another", BUCKET]);
     let location = lab.send(Method::GET, BUCKET, &[("location", "")], &[], "").await;
     assert!(location.status == 200 && location.text().contains("LocationConstraint"), "{}", location.text());
+    let versioning = lab.send(Method::GET, BUCKET, &[("versioning", "")], &[], "").await;
+    assert_eq!((versioning.status.as_u16(), versioning.one("Status").as_str()), (200, ""), "{}", versioning.text());
+    assert_eq!(lab.send(Method::GET, "absent", &[("versioning", "")], &[], "").await.refusal(), "404 NoSuchBucket");
     lab.server.backend().put("another", "k", "v").expect("put");
     assert_eq!(bucket(Method::DELETE, "another").await.refusal(), "409 BucketNotEmpty");
     lab.server.backend().delete("another", "k").expect("delete");
