@@ -7,6 +7,9 @@ use super::error::ApiError;
 use super::stream::Stream;
 use super::toxic::Attributes;
 
+/// Longest name, bytes. Each may take three in a URL, which has limits of its own.
+const MAX_NAME_BYTES: usize = 4_096;
+
 /// A toxic to be added.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NewToxic {
@@ -31,6 +34,7 @@ impl NewToxic {
         if Attributes::of_type(kind).is_none() {
             return Err(ApiError::invalid_type());
         }
+        check_name(given_name)?;
         let name = if given_name.is_empty() { format!("{kind}_{stream_text}") } else { given_name.to_owned() };
         Ok(Self {
             name,
@@ -74,6 +78,15 @@ impl ToxicChange {
         merge(&mut attributes, &self.raw_attributes, strict)?;
         Ok(attributes)
     }
+}
+
+/// What could be created and not be named in a path could not be removed.
+fn check_name(name: &str) -> Result<(), ApiError> {
+    if name.len() <= MAX_NAME_BYTES {
+        return Ok(());
+    }
+    let size = name.len();
+    Err(ApiError::bad_body(format!("name has {size} bytes, must have at most {MAX_NAME_BYTES}")))
 }
 
 fn check_toxicity(toxicity: f32) -> Result<(), ApiError> {
@@ -128,8 +141,10 @@ impl NewProxy {
             Some(Value::Array(entries)) => entries.iter().map(NewToxic::parse).collect::<Result<_, _>>()?,
             Some(_) => return Err(ApiError::bad_body("toxics is not an array")),
         };
+        let name = text("name")?;
+        check_name(&name)?;
         Ok(Self {
-            name: text("name")?,
+            name,
             listen: text("listen")?,
             upstream: text("upstream")?,
             enabled: object.boolean("enabled").map_err(ApiError::bad_body)?.unwrap_or(true),

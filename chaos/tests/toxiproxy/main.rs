@@ -19,7 +19,7 @@
 //! | P61 P62 P75 | `/metrics` is 404 without flags; bytes are counted when a connection ends | on in embedded use, counted while it is open | an effect that can be seen in time |
 //! | P64 P67 | – | `strict`: `enabled` is applied, unknown attributes are refused | typing errors are found |
 //! | P65 | toxics inside a created or populated proxy are ignored | in place before the port opens | no connection slips through |
-//! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done | 400, nothing changed | a proxy must outlive its users |
+//! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done; a name may be longer than any URL | 400, nothing changed | a proxy must outlive its users |
 //! | P70 | – | `timeout` has a `deadline` that traffic does not put off | |
 //! | P72 | a half-close closes both directions | is passed on as it is | clients that shut down and then read |
 //! | P73 | the dial is inside the accept loop, without limit; nothing else of the proxy works meanwhile | a task and a limit of its own | |
@@ -41,6 +41,7 @@ mod fixture;
 mod guardian;
 mod leases;
 mod live;
+mod mutations;
 mod populate;
 mod proxies;
 mod toxics;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         guardian::trials,
         leases::trials,
         live::trials,
+        mutations::trials,
         populate::trials,
         proxies::trials,
         toxics::trials,
