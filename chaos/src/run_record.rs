@@ -1,8 +1,10 @@
 //! Who runs, and what it may leave: enough for somebody else to tidy up after it.
 //!
-//! A run writes its record into its own folder before it starts anything. Its guardian writes it into a folder of all
-//! runs of this user when it starts, and takes it out of there once nothing is left; what is still there belongs to a
-//! run that lives, or to one that died together with its guardian, see [`heal`](crate::heal).
+//! A run writes its record into its own folder before it starts anything. Its guardian writes it again when it starts,
+//! with its own process in it, there and into a folder of all runs of this user, and takes it out of the latter once
+//! nothing is left; what is still there belongs to a run that lives, or to one that died together with its guardian, see
+//! [`heal`](crate::heal). A fault that is injected by itself has no report in which it would be looked for, so it is in
+//! the folder of all runs from the start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,8 +80,7 @@ impl RunRecord {
     pub fn write(&self, path: &Path) -> Result<(), RunRecordError> {
         let folder = path.parent().unwrap_or(path);
         std::fs::create_dir_all(folder).map_err(RunRecordError::io("create", folder))?;
-        // Nobody takes a name that does not end in `.json` for a record.
-        let unfinished = path.with_extension("unfinished");
+        let unfinished = unfinished(path);
         let text = serde_json::to_vec(self).map_err(|error| RunRecordError::Io {
             action: "write",
             path: path.to_owned(),
@@ -97,6 +98,12 @@ impl RunRecord {
         let text = std::fs::read(path).map_err(RunRecordError::io("read", path))?;
         serde_json::from_slice(&text).map_err(|source| RunRecordError::Malformed { path: path.to_owned(), source })
     }
+}
+
+/// Where a record is until it is whole. Nobody takes a name that does not end in `.json` for a record; whoever removes
+/// the record removes this as well, since its writer may have been killed.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("unfinished")
 }
 
 /// All records in the index folder `folder`, in order of their names. No folder: none.

@@ -23,6 +23,7 @@ pub(crate) use self::undo::tests::undone_by_the_guardian;
 use self::undo::{undo_again, undo_entry};
 use crate::journal::{Journal, JournalError, OpenEntry, open_entries};
 use crate::process::{ProcessError, ProcessId, tagged_processes};
+use crate::run_record::unfinished;
 
 /// Pause between two looks for leases that have ended: what is not renewed outlives its lease by no more.
 const LOOK_FOR_EXPIRED: Duration = Duration::from_millis(200);
@@ -150,8 +151,12 @@ pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
 /// Removes what only tells of the run. The index comes last: what it names is found until it is gone.
 fn forget(config: &GuardianConfig, sweep: &mut Sweep) {
     type Remove = fn(&Path) -> io::Result<()>;
-    let in_order: [(&Option<PathBuf>, Remove); 2] =
-        [(&config.own_dir, |path| std::fs::remove_dir_all(path)), (&config.index, |path| std::fs::remove_file(path))];
+    let unfinished = config.index.as_deref().map(unfinished);
+    let in_order: [(Option<&Path>, Remove); 3] = [
+        (config.own_dir.as_deref(), |path| std::fs::remove_dir_all(path)),
+        (unfinished.as_deref(), |path| std::fs::remove_file(path)),
+        (config.index.as_deref(), |path| std::fs::remove_file(path)),
+    ];
     for (path, remove) in in_order {
         if let Some(path) = path
             && let Err(error) = remove(path)
@@ -354,7 +359,9 @@ mod tests {
             own_dir: Some(own_dir.clone()),
             ..config("guardian-own-test", folder.path())
         };
-        std::fs::write(folder.path().join("index.json"), b"{}").expect("written");
+        let records = ["index.json", "index.unfinished"].map(|name| folder.path().join(name));
+        // One that was killed while it wrote leaves both.
+        records.iter().for_each(|record| std::fs::write(record, b"{}").expect("written"));
         // A folder cannot be removed as a file.
         let stuck = folder.path().join("stuck");
         std::fs::create_dir(&stuck).expect("made");
@@ -364,7 +371,7 @@ mod tests {
         assert!(journal.exists() && folder.path().join("index.json").exists(), "whoever heals by hand needs them");
         std::fs::remove_dir(&stuck).expect("removed");
         assert_eq!(sweep(&config).expect("swept").undone, ["stuck"]);
-        assert!(!own_dir.exists() && !folder.path().join("index.json").exists());
+        assert!(!own_dir.exists() && !records.iter().any(|record| record.exists()));
     }
 
     #[test]
