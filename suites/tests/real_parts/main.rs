@@ -19,6 +19,7 @@ use stormproof::chaos::part::RealPart;
 
 const MINIO: &[RealPart] = &[RealPart::Minio];
 const TOXIPROXY: &[RealPart] = &[RealPart::ToxiproxyServer];
+const JAVA: &[RealPart] = &[RealPart::JavaClients];
 const PYTHON: &[RealPart] = &[RealPart::PythonClients];
 const RCLONE: &[RealPart] = &[RealPart::Rclone];
 const BOTH: &[RealPart] = &[RealPart::Minio, RealPart::ToxiproxyServer];
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ),
         trial("inject::its_guardian_or_heal_undoes_it", TOXIPROXY, inject::its_guardian_or_heal_undoes_it),
         trial("s3::the_sdk_of_aws_finds_what_aws_documents", PYTHON, s3::the_sdk_of_aws_finds_what_aws_documents),
+        trial("s3::hadoops_s3a_keeps_checkpoints_as_flink_does", JAVA, s3::hadoops_s3a_keeps_checkpoints_as_flink_does),
         trial("s3::rclone_copies_checks_and_removes", RCLONE, s3::rclone_copies_checks_and_removes),
         trial("kill::a_killed_run_leaves_nothing", BOTH, kill::a_killed_run_leaves_nothing),
         trial(

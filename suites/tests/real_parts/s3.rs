@@ -1,4 +1,5 @@
-//! `s3` under clients of others, unchanged: AWS's SDK for Python, whose demands are in `s3.py`, and rclone.
+//! `s3` under clients of others, unchanged: AWS's SDK for Python, whose demands are in `s3.py`, Hadoop's S3A as Flink
+//! bundles it (`S3a.java`), and rclone.
 
 use std::fs;
 use std::process::Command;
@@ -9,10 +10,10 @@ use stormproof::chaos::part::RealPart;
 
 use crate::support::{Finished, Running, Sandbox};
 
-/// Runs `test` with the endpoint of a server that is then stopped.
-fn with_server(test: impl FnOnce(&Sandbox, &str)) {
+/// Runs `test` with the endpoint of a server, started with these arguments besides, that is then stopped.
+fn with_server(arguments: &[&str], test: impl FnOnce(&Sandbox, &str)) {
     let sandbox = Sandbox::new();
-    let server = sandbox.start(&["s3", "--listen", "127.0.0.1:0", "--json"]);
+    let server = sandbox.start(&[&["s3", "--listen", "127.0.0.1:0", "--json"], arguments].concat());
     let ready: Value = serde_json::from_str(&server.line()).unwrap();
     test(&sandbox, ready["endpoint"].as_str().unwrap());
     server.signal(Signal::TERM);
@@ -35,7 +36,7 @@ fn passes(client: Command) -> Finished {
 }
 
 pub(crate) fn the_sdk_of_aws_finds_what_aws_documents() {
-    with_server(|sandbox, endpoint| {
+    with_server(&[], |sandbox, endpoint| {
         let mut client = client(RealPart::PythonClients, sandbox);
         client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_parts/s3.py"));
         client.args([endpoint, "stormproof", "stormproof-secret"]);
@@ -43,8 +44,17 @@ pub(crate) fn the_sdk_of_aws_finds_what_aws_documents() {
     });
 }
 
+pub(crate) fn hadoops_s3a_keeps_checkpoints_as_flink_does() {
+    with_server(&["--bucket", "checkpoints"], |sandbox, endpoint| {
+        let mut client = client(RealPart::JavaClients, sandbox);
+        client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_parts/S3a.java"));
+        client.args([endpoint, "stormproof", "stormproof-secret", "checkpoints"]);
+        passes(client);
+    });
+}
+
 pub(crate) fn rclone_copies_checks_and_removes() {
-    with_server(|sandbox, endpoint| {
+    with_server(&[], |sandbox, endpoint| {
         let rclone = |arguments: &[&str]| {
             let mut client = client(RealPart::Rclone, sandbox);
             client.args(["--config", "", "--retries", "1", "--low-level-retries", "1"]).args(arguments);
