@@ -4,6 +4,7 @@
 //! [`JobRegistry`]. Coordinator and executors are processes of the *same binary*, so each of them builds the same
 //! graph again from the name and the parameters: no code is ever shipped.
 
+pub mod builder;
 mod co_location;
 pub mod enricher;
 pub mod ids;
@@ -12,9 +13,10 @@ pub mod partition;
 pub mod registry;
 pub mod user;
 
+pub use builder::{JobGraphBuilder, VertexHandle};
 pub use enricher::{FailureEnricher, FailureLabels, FailureReport, FailureScope, LabelTaken};
 pub use ids::{AttemptId, DataSetId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
-pub use job::{Edge, JobGraph, JobGraphBuilder, JobGraphError, JobKind, MakeCode, Vertex, VertexCode, VertexHandle};
+pub use job::{Edge, JobGraph, JobGraphError, JobKind, MakeCode, Vertex, VertexCode};
 pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};
 pub use registry::{JobRegistry, ParamError, Params};
 pub use user::{
