@@ -12,13 +12,15 @@ pub struct HangProcess {
     kind: &'static str,
     name: String,
     process: ProcessId,
+    /// It was seen stopped.
+    has_stopped: bool,
 }
 
 impl HangProcess {
     /// `kind` is what reports call it, `name` the process's name in the cluster.
     #[must_use]
     pub fn new(kind: &'static str, name: impl Into<String>, process: ProcessId) -> Self {
-        Self { kind, name: name.into(), process }
+        Self { kind, name: name.into(), process, has_stopped: false }
     }
 }
 
@@ -37,7 +39,13 @@ impl Fault for HangProcess {
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
-        Ok(Effect::of("processes_stopped", u64::from(self.process.is_stopped())))
+        let is_stopped = self.process.is_stopped();
+        if (self.has_stopped && !is_stopped) || !self.process.is_alive() {
+            let how = "the process is no longer stopped; it was continued or killed";
+            return Err(FaultError::Ended { fault: self.describe(), how });
+        }
+        self.has_stopped = is_stopped;
+        Ok(Effect::of("processes_stopped", u64::from(is_stopped)))
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
@@ -76,6 +84,15 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(!fault.is_healed().await.expect("known"));
+        // Somebody else continues it: from then on nothing hung.
+        process.resume().expect("continued");
+        while process.is_stopped() {
+            assert!(std::time::Instant::now() < deadline, "it never continues");
+            tokio::task::yield_now().await;
+        }
+        let ended = fault.effect().await.expect_err("told").to_string();
+        assert!(ended.contains("before its time: the process is no longer stopped"), "{ended}");
+        process.stop().expect("stopped again");
         fault.heal().await.expect("continued");
         while !fault.is_healed().await.expect("known") {
             assert!(std::time::Instant::now() < deadline, "it never continues");

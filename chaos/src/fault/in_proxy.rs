@@ -34,7 +34,8 @@ impl InProxy {
         let proxy = self.proxy.clone();
         let client = self.leased().await?;
         for toxic in toxics {
-            client.add_toxic(&proxy, toxic).await.map_err(|error| not_done(error, &fault))?;
+            let added = client.add_toxic(&proxy, toxic).await.map_err(|error| not_done(error, &fault))?;
+            check_attributes(toxic, &added).map_err(|unknown| FaultError::Refused { source: Box::new(unknown) })?;
         }
         Ok(())
     }
@@ -75,6 +76,18 @@ impl InProxy {
         }
     }
 
+    /// What was done is no longer there. Not by somebody else, if the proxy has ended its lease.
+    pub(super) async fn ended(&self, how: &'static str, fault: Description) -> FaultError {
+        let renewed = match &self.lease {
+            Some(lease) => lease.renew().await,
+            None => Ok(()),
+        };
+        match renewed {
+            Err(error) if error.is_not_found() => FaultError::LeaseLost { fault },
+            _ => FaultError::Ended { fault, how },
+        }
+    }
+
     /// The lease, no longer ours to renew, and whether it was held until now.
     fn given_up(&mut self, fault: impl FnOnce() -> Description) -> (Option<ProxyLease>, Result<(), FaultError>) {
         let held = self.still_held(fault);
@@ -85,6 +98,26 @@ impl InProxy {
 /// A lease may end before everything is done under it: whoever holds it was stopped.
 fn not_done(error: ClientError, fault: impl Fn() -> Description) -> FaultError {
     if error.is_lease_lost() { FaultError::LeaseLost { fault: fault() } } else { error.into() }
+}
+
+/// The server has ignored it, so that the toxic is not the one that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("there a {kind} toxic has no attribute {attribute}; it has {has}")]
+struct UnknownAttribute {
+    kind: String,
+    attribute: String,
+    has: String,
+}
+
+/// Every attribute of `asked` is in `added`. One that is 0 need not be shown, and Go does not mind capital letters.
+fn check_attributes(asked: &Toxic, added: &Toxic) -> Result<(), UnknownAttribute> {
+    let is_known = |name: &str| added.attributes.keys().any(|known| known.eq_ignore_ascii_case(name));
+    let Some((name, _)) = asked.attributes.iter().find(|(name, value)| *value != 0 && !is_known(name)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = added.attributes.keys().map(String::as_str).collect();
+    let has = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Err(UnknownAttribute { kind: asked.kind.clone(), attribute: name.clone(), has })
 }
 
 async fn end(lease: Option<ProxyLease>) -> Result<(), ClientError> {

@@ -130,6 +130,14 @@ pub enum FaultError {
         /// Which.
         fault: Description,
     },
+    /// It ended before it was healed.
+    #[error("{fault} has ended before its time: {how}")]
+    Ended {
+        /// Which.
+        fault: Description,
+        /// What was seen instead, and who may have done it.
+        how: &'static str,
+    },
     /// There is nothing to break.
     #[error("{what} does not exist, so there is nothing to break; {hint}")]
     Nothing {

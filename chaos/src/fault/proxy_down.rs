@@ -52,6 +52,9 @@ impl Fault for ProxyDown {
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
         self.at.still_held(|| self.describe())?;
+        if self.at.client.get(&self.at.proxy).await?.enabled {
+            return Err(self.at.ended("somebody else has enabled the proxy", self.describe()).await);
+        }
         let cut = self.cut().await?.saturating_sub(self.cut_before);
         // Connections that are refused are refused by the kernel, which counts them for nobody.
         Ok(if cut == 0 { Effect::default() } else { Effect::of("connections_cut", cut) })

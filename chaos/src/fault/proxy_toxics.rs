@@ -87,6 +87,10 @@ impl Fault for ProxyToxics {
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
         self.at.still_held(|| self.describe())?;
+        let there = self.at.client.toxics(&self.at.proxy).await?;
+        if !self.toxics.iter().all(|ours| there.iter().any(|found| found.name == ours.name)) {
+            return Err(self.at.ended("somebody else has removed it from the proxy", self.describe()).await);
+        }
         // A real Toxiproxy counts bytes when a connection ends, whether its toxics touched them or not.
         if !self.at.has_lease() {
             return Ok(Effect::default());

@@ -100,6 +100,36 @@ async fn a_toxic_that_the_server_does_not_know_is_refused(server: Server) {
     fault.heal().await.expect("nothing was done");
 }
 
+async fn an_attribute_that_the_server_ignores_is_refused(server: Server) {
+    let world = World::new(server).await;
+    world.proxy("p", "127.0.0.1:9").await;
+    // Without its rate it would be a stall.
+    let toxic = Toxic::bandwidth(Stream::Upstream, 0).with("rat", 1000);
+    let mut fault = ProxyToxics::one(world.client.clone(), "p", toxic, TAG, DEFAULT_TTL);
+    let refused = fault.inject().await.expect_err("refused");
+    let source = std::error::Error::source(&refused).expect("why").to_string();
+    assert_eq!(source, "there a bandwidth toxic has no attribute rat; it has rate");
+    fault.heal().await.expect("taken back");
+    assert!(fault.is_healed().await.expect("known"));
+}
+
+async fn what_somebody_else_ends_has_ended_before_its_time(server: Server) {
+    let world = World::new(server).await;
+    world.proxy("p", "127.0.0.1:9").await;
+    let is_ours = server == Server::Ours;
+    let mut toxics = ProxyToxics::blackhole(world.client.clone(), "p", is_ours, TAG, DEFAULT_TTL);
+    toxics.inject().await.expect("injected");
+    let mut down = ProxyDown::new(world.client.clone(), "p", DEFAULT_TTL);
+    down.inject().await.expect("injected");
+    let faults: [&mut dyn Fault; 2] = [&mut toxics, &mut down];
+    world.client.reset().await.expect("reset");
+    for fault in faults {
+        let ended = fault.effect().await.expect_err("told");
+        assert!(matches!(ended, FaultError::Ended { .. }), "{ended}");
+        fault.heal().await.expect("already gone is done");
+    }
+}
+
 async fn a_lease_that_ends_while_it_is_injected_is_lost() {
     let world = World::of_ours().await;
     world.proxy("p", "127.0.0.1:9").await;
@@ -141,7 +171,9 @@ crate::trials! {
         a_black_hole_is_felt_and_leaves_toxics_of_others,
         a_disabled_proxy_is_enabled_and_tells_what_it_cut,
         a_proxy_that_is_gone_has_nothing_left,
-        a_toxic_that_the_server_does_not_know_is_refused
+        a_toxic_that_the_server_does_not_know_is_refused,
+        an_attribute_that_the_server_ignores_is_refused,
+        what_somebody_else_ends_has_ended_before_its_time
     ]
     ours: [a_lease_that_ends_while_it_is_injected_is_lost]
 }

@@ -9,6 +9,7 @@ use stormproof::explain::{ExplainError, Picture, Question, Saved, answer_cases, 
 use stormproof::verdict::EXIT_USAGE;
 
 use super::jobs::TargetArgument;
+use super::output::note;
 use super::{CommandError, runtime};
 
 /// Arguments of `stormproof explain`.
@@ -136,7 +137,7 @@ fn cases(file: &Path) -> Result<u8, CommandError> {
     };
     let mut answers = io::BufWriter::new(io::stdout().lock());
     let outcome = answer_cases(&mut BufReader::new(source), &mut answers, |line, error| {
-        eprintln!("stormproof: {}, line {line}: {error}", file.display());
+        note(format_args!("stormproof: {}, line {line}: {error}", file.display()));
     });
     match outcome {
         Ok(outcome) if outcome.refused > 0 => Ok(EXIT_USAGE),

@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
     match execute(arguments.command) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("stormproof: {error}");
+            output::note(format_args!("stormproof: {error}"));
             ExitCode::from(error.code)
         }
     }

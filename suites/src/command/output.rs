@@ -1,4 +1,4 @@
-//! Results on stdout.
+//! Results on stdout, everything else on stderr.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
@@ -7,8 +7,13 @@ use std::io::{self, ErrorKind, Write as _};
 pub(super) fn say(line: impl Display) {
     match writeln!(io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("stormproof: stdout cannot be written: {error}")
+            note(format_args!("stormproof: stdout cannot be written: {error}"));
         }
         _ => {}
     }
+}
+
+/// Prints one line for people. If nobody can read it, the work goes on: `eprintln` would panic in the middle of it.
+pub(in crate::command) fn note(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -9,6 +9,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use stormproof::run::{Outcome, Progress};
 use stormproof::verdict::Verdict;
 
+use super::output::note;
+
 /// Shows the running suites on stderr.
 pub(super) struct Board {
     /// Present on a terminal only.
@@ -47,7 +49,7 @@ impl Board {
                 // A terminal that cannot be written to has nobody to tell.
                 let _ = bars.println(line);
             }
-            _ => eprintln!("{line}"),
+            _ => note(line),
         }
     }
 }

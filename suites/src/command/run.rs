@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::output::say;
+use super::output::{note, say};
 use super::parts::PartsArguments;
 use super::progress::Board;
 use super::{CommandError, runtime, stop};
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
         Ok((!stop.is_cancelled()).then_some(outcomes))
     })?;
     let Some(outcomes) = outcomes else {
-        eprintln!("interrupted; everything is healed, what was recorded is in {}", folder.path().display());
+        note(format_args!("interrupted; everything is healed, what was recorded is in {}", folder.path().display()));
         return Ok(EXIT_INTERRUPTED);
     };
     conclude(arguments, &outcomes, &folder)
@@ -279,18 +279,18 @@ fn conclude(arguments: &RunArguments, outcomes: &[Outcome], folder: &RunFolder) 
 
 /// How long each cluster took to come up, and each job to recover.
 fn print_timings(outcomes: &[Outcome]) {
-    eprintln!("{:34} {:>16} {:>10}  recovery", "suite", "store and proxy", "ready");
+    note(format_args!("{:34} {:>16} {:>10}  recovery", "suite", "store and proxy", "ready"));
     for outcome in outcomes {
         let Some(start) = outcome.start else { continue };
         let judgements = &outcome.report.judgements;
         let recovery = judgements.iter().find(|judgement| judgement.oracle == "recovery-time");
-        eprintln!(
+        note(format_args!(
             "{:34} {:>13} ms {:>7} ms  {}",
             outcome.suite(),
             start.store_and_proxy.as_millis(),
             start.ready.as_millis(),
             recovery.map_or("-", |judgement| judgement.summary.as_str()),
-        );
+        ));
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
+use super::output::note;
 
 /// Watches for both signals from now on, on the current runtime. The first cancels what is returned; the second ends
 /// the process at once, and the guardians tidy up.
@@ -21,7 +22,7 @@ pub(super) fn at_signal() -> Result<CancellationToken, CommandError> {
         either(&mut interrupt, &mut terminate).await;
         told.cancel();
         either(&mut interrupt, &mut terminate).await;
-        eprintln!("stormproof: ended at the second signal without waiting; the guardians tidy up");
+        note(format_args!("stormproof: ended at the second signal without waiting; the guardians tidy up"));
         process::exit(i32::from(EXIT_INTERRUPTED));
     });
     Ok(stop)

@@ -11,7 +11,7 @@ use stormproof::flink::{RestClient, RestError, RunRequest};
 use stormproof::verdict::{EXIT_INTERRUPTED, Verdict};
 
 use super::jobs::TargetArgument;
-use super::output::say;
+use super::output::{note, say};
 use super::{CommandError, runtime, settings, stop};
 
 /// Pause between two looks at the job.
@@ -67,7 +67,7 @@ pub(super) fn submit(arguments: &SubmitArguments) -> Result<u8, CommandError> {
                 Ok(if state == "FINISHED" { 0 } else { Verdict::Fail.exit_code() })
             }
             () = stop.cancelled() => {
-                eprintln!("stopped waiting; the job goes on, `stormproof cancel {id}` ends it");
+                note(format_args!("stopped waiting; the job goes on, `stormproof cancel {id}` ends it"));
                 Ok(EXIT_INTERRUPTED)
             }
         }
@@ -86,7 +86,7 @@ fn report(arguments: &SubmitArguments, id: &str, state: &str) {
 async fn tell_why(client: &RestClient, id: &str) {
     let Ok(failures) = client.exceptions(id).await else { return };
     if let Some(failure) = failures.history.entries.first() {
-        eprintln!("stormproof: job {id} failed: {}", reason(failure));
+        note(format_args!("stormproof: job {id} failed: {}", reason(failure)));
     }
 }
 

@@ -6,13 +6,15 @@ use clap::Error;
 use clap::error::ErrorKind;
 use stormproof::verdict::EXIT_USAGE;
 
+use super::output::note;
+
 /// Prints help where it was asked for, else one sentence on stderr; the exit code.
 pub(super) fn report(error: &Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Nobody to tell if it cannot be printed.
         let _ = error.print();
     } else {
-        eprintln!("stormproof: {}; --help shows what there is", sentence(&error.to_string()));
+        note(format_args!("stormproof: {}; --help shows what there is", sentence(&error.to_string())));
     }
     ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 })
 }

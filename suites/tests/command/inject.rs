@@ -96,6 +96,20 @@ fn a_toxic_that_nobody_felt_is_vacuous() {
 }
 
 #[test]
+fn nobody_has_to_read_what_it_says() {
+    let sandbox = Sandbox::new();
+    let (proxy, server) = ProxyServer::start(&sandbox);
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = sandbox.command(&on_proxy(&server, "toxic", &[&LATENCY[..], &["--for", "200ms"]].concat()));
+    let output = command.stdin(Stdio::null()).stderr(gone).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("the heal is verified"), "{output:?}");
+    assert!(server.is_whole());
+    assert_only_left(&sandbox, &proxy);
+}
+
+#[test]
 fn a_black_hole_gives_back_what_it_held() {
     let sandbox = Sandbox::new();
     let (_proxy, server) = ProxyServer::start(&sandbox);
@@ -191,8 +205,10 @@ fn what_must_not_be_hurt_is_refused_before_the_first_call() {
 fn bad_input_is_told_apart_from_what_is_not_there() {
     let sandbox = Sandbox::new();
     let (proxy, server) = ProxyServer::start(&sandbox);
-    let bad: [(&[&str], &str); 5] = [
+    let bad: [(&[&str], &str); 7] = [
         (&["--type", "latencyy"], "invalid toxic type"),
+        (&["--type", "bandwidth", "--attribute", "rat=1000"], "no attribute rat; it has rate"),
+        (&["--type", "latency", "--proxy-api", "http://me:secret@127.0.0.1"], "…@127.0.0.1` is no base URL"),
         (&["--type", "latency", "--attribute", "latency"], "key=value"),
         (&["--type", "latency", "--for", "30"], "e.g. 500ms, 30s or 2min"),
         (&["--type", "latency", "--toxicity", "2"], "within 0 and 1"),
@@ -382,6 +398,19 @@ fn a_fault_that_ended_before_its_time_proves_nothing() {
     assert!(ended(&finished, 3).stdout.contains("in time"), "{finished:?}");
     assert!(finished.stdout.contains("is undone") && finished.stdout.ends_with("invalid\n"), "{finished:?}");
     assert_only_left(&sandbox, &proxy);
+
+    // Somebody else ends it.
+    let inject = sandbox.start(&on_proxy(&server, "refuse", &["--for", "9min"]));
+    until_broken(&server);
+    server.enable();
+    let finished = inject.finish();
+    assert!(ended(&finished, 3).stdout.contains("somebody else has enabled the proxy"), "{finished:?}");
+    let bystander = Bystander::start();
+    let inject = sandbox.start(&["inject", "hang", "--pid", &bystander.pid().to_string(), "--for", "9min"]);
+    eventually("it is stopped", DEADLINE, || bystander.is_stopped().then_some(()));
+    drop(bystander);
+    let finished = inject.finish();
+    assert!(ended(&finished, 3).stdout.contains("no longer stopped; it was continued or killed"), "{finished:?}");
 
     // Its proxy server is gone.
     let inject = sandbox.start(&on_proxy(&server, "blackhole", &["--for", "9min", "--json"]));

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::toxiproxy::leases::LEASE_NOT_FOUND;
 
+/// Characters of a server's message that are shown, at most.
+const MESSAGE_CAP_CHARS: usize = 1000;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -38,6 +41,14 @@ pub enum ClientError {
         #[source]
         source: serde_json::Error,
     },
+    /// The answer does not end.
+    #[error("{request} was answered with more than {cap_bytes} bytes; is it a Toxiproxy?")]
+    TooLong {
+        /// Method and path.
+        request: String,
+        /// How many bytes were taken before giving up.
+        cap_bytes: usize,
+    },
 }
 
 impl ClientError {
@@ -46,7 +57,7 @@ impl ClientError {
     pub fn status(&self) -> Option<u16> {
         match self {
             ClientError::Refused { status, .. } => Some(*status),
-            ClientError::Transport { .. } | ClientError::Answer { .. } => None,
+            ClientError::Transport { .. } | ClientError::Answer { .. } | ClientError::TooLong { .. } => None,
         }
     }
 
@@ -78,5 +89,7 @@ struct Refusal {
 pub(super) fn refusal(request: String, status: StatusCode, body: &[u8]) -> ClientError {
     let message = serde_json::from_slice::<Refusal>(body)
         .map_or_else(|_| String::from_utf8_lossy(body).trim().to_owned(), |refusal| refusal.error);
+    // A page of somebody else's server would bury the rest of the sentence.
+    let message = message.chars().take(MESSAGE_CAP_CHARS).collect();
     ClientError::Refused { request, status: status.as_u16(), message }
 }

@@ -16,6 +16,7 @@ use super::{ClientError, ToxiproxyClient, escaped};
 pub struct ProxyLease {
     client: ToxiproxyClient,
     id: String,
+    ttl: Duration,
     lost: Arc<AtomicBool>,
     renewal: JoinHandle<()>,
 }
@@ -42,8 +43,8 @@ impl ProxyLease {
             other => other?,
         };
         let lost = Arc::new(AtomicBool::new(false));
-        let renewal = tokio::spawn(renew(client.clone(), id.clone(), ttl, Arc::clone(&lost)));
-        Ok(Some(Self { client: ToxiproxyClient { lease: Some(id.clone()), ..client.clone() }, id, lost, renewal }))
+        let renewal = tokio::spawn(keep_renewing(client.clone(), id.clone(), ttl, Arc::clone(&lost)));
+        Ok(Some(Self { client: ToxiproxyClient { lease: Some(id.clone()), ..client.clone() }, id, ttl, lost, renewal }))
     }
 
     /// A client whose toxics and disabled proxies belong to this lease.
@@ -56,6 +57,15 @@ impl ProxyLease {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.load(Relaxed)
+    }
+
+    /// Keeps it for another time to live, as happens by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; 404 if it has ended.
+    pub async fn renew(&self) -> Result<(), ClientError> {
+        renew(&self.client, &self.id, self.ttl).await
     }
 
     /// Ends it and undoes what it still holds. One that has ended already is fine.
@@ -77,20 +87,23 @@ impl Drop for ProxyLease {
     }
 }
 
-async fn renew(client: ToxiproxyClient, id: String, ttl: Duration, lost: Arc<AtomicBool>) {
+async fn keep_renewing(client: ToxiproxyClient, id: String, ttl: Duration, lost: Arc<AtomicBool>) {
     let mut beats = interval(ttl / 3);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     loop {
         beats.tick().await;
-        let body = LeaseBody { id: &id, ttl_ms };
-        match client.send(Method::PATCH, &path(&id), Some(&body), StatusCode::OK).await {
+        match renew(&client, &id, ttl).await {
             Err(error) if error.is_not_found() => return lost.store(true, Relaxed),
             // No answer is no reason to give up: the server ends the lease if it has to.
             Err(error) => tracing::debug!(%error, "a lease was not renewed"),
-            Ok(_) => {}
+            Ok(()) => {}
         }
     }
+}
+
+async fn renew(client: &ToxiproxyClient, id: &str, ttl: Duration) -> Result<(), ClientError> {
+    let body = LeaseBody { id, ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX) };
+    client.send(Method::PATCH, &path(id), Some(&body), StatusCode::OK).await.map(drop)
 }
 
 fn path(id: &str) -> String {

@@ -35,6 +35,9 @@ use model::{PopulateAnswer, ToxicUpdate, VersionAnswer};
 /// Toxiproxy may hang for 25 s.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
+/// Bytes of an answer, at most: 16 MiB, room for ten thousands of toxics. Whoever sends more is no Toxiproxy.
+const ANSWER_CAP_BYTES: usize = 16 << 20;
+
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ToxiproxyClient {
@@ -49,9 +52,11 @@ impl ToxiproxyClient {
     /// A client of the API at `base_url`, e.g. `http://127.0.0.1:8474`. Nothing is sent yet.
     #[must_use]
     pub fn new(base_url: impl Into<String>) -> Self {
-        // The environment's proxy settings would send loopback requests elsewhere.
+        // The environment's proxy settings would send loopback requests elsewhere, and so would a redirect: whether a
+        // host may be hurt was decided for this one.
         let built = reqwest::Client::builder()
             .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("stormproof-chaos/", env!("CARGO_PKG_VERSION")))
             .build();
         let http = built.expect("a client without TLS has nothing that can fail to load");
@@ -254,13 +259,19 @@ impl ToxiproxyClient {
         }
         let failed =
             |source| ClientError::Transport { request: format!("{method} {path}"), server: self.base.clone(), source };
-        let response = request.send().await.map_err(failed)?;
+        let mut response = request.send().await.map_err(failed)?;
         let status = response.status();
-        let bytes = response.bytes().await.map_err(failed)?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if bytes.len() + chunk.len() > ANSWER_CAP_BYTES {
+                return Err(ClientError::TooLong { request: format!("{method} {path}"), cap_bytes: ANSWER_CAP_BYTES });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
         if status != expected {
             return Err(refusal(format!("{method} {path}"), status, &bytes));
         }
-        Ok(bytes.to_vec())
+        Ok(bytes)
     }
 }
 
@@ -284,3 +295,6 @@ fn escaped(name: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ pub struct ApiUrl {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{url}` is no base URL of a Toxiproxy API ({problem}); it looks like http://127.0.0.1:8474")]
 pub struct BadApiUrl {
-    /// What was given.
+    /// What was given, without the user and password that it may hold.
     pub url: String,
     /// What is wrong with it.
     pub problem: String,
@@ -25,12 +25,19 @@ impl ApiUrl {
     /// Understands `text`.
     ///
     /// # Errors
-    /// When it is no URL, or not one of plain HTTP.
+    /// When it is no URL, or not one of plain HTTP, or holds a password: that would stand in every journal, log and
+    /// result.
     pub fn parse(text: &str) -> Result<Self, BadApiUrl> {
-        let bad = |problem: String| BadApiUrl { url: text.to_owned(), problem };
+        let bad = |problem: String| BadApiUrl { url: without_user(text), problem };
         let url = reqwest::Url::parse(text).map_err(|error| bad(error.to_string()))?;
         if url.scheme() != "http" {
             return Err(bad(format!("the scheme is {}, not http", url.scheme())));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad("it holds a user or password, and the API knows neither".to_owned()));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad("it does not end with its path".to_owned()));
         }
         let host = url.host_str().ok_or_else(|| bad("it has no host".to_owned()))?;
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -43,6 +50,13 @@ impl ApiUrl {
         let address = self.host.parse::<IpAddr>().map(|address| address.to_canonical());
         address.map_or(self.host == "localhost", |address| address.is_loopback())
     }
+}
+
+/// What may be printed of `text`.
+fn without_user(text: &str) -> String {
+    let Some((before, host)) = text.rsplit_once('@') else { return text.to_owned() };
+    let scheme = before.split_once("//").map_or(String::new(), |(scheme, _)| format!("{scheme}//"));
+    format!("{scheme}…@{host}")
 }
 
 #[cfg(test)]
@@ -72,19 +86,31 @@ mod tests {
             "http://0.0.0.0:8474",
             "http://staging:8474",
             "http://localhost.example:8474",
-            "http://127.0.0.1@staging:8474",
             "http://[::2]:1",
         ] {
             assert!(!is_on_loopback(elsewhere), "{elsewhere}");
         }
-        assert_eq!(ApiUrl::parse("http://127.0.0.1@staging:8474").expect("a URL").host, "staging");
     }
 
     #[test]
     fn what_cannot_be_called_is_told() {
-        for (text, problem) in [("127.0.0.1:8474", "relative URL"), ("https://127.0.0.1", "the scheme is https")] {
+        for (text, problem) in [
+            ("127.0.0.1:8474", "relative URL"),
+            ("https://127.0.0.1", "the scheme is https"),
+            ("http://127.0.0.1@staging:8474", "a user or password"),
+            ("http://127.0.0.1?a=b", "does not end with its path"),
+        ] {
             let error = ApiUrl::parse(text).expect_err(text).to_string();
             assert!(error.contains(problem) && error.contains("http://127.0.0.1:8474"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_repeated() {
+        for text in ["http://me:secret@127.0.0.1:8474", "https://me:secret@host", "me:secret@host", "//me:se@cret@host"]
+        {
+            let error = ApiUrl::parse(text).expect_err(text).to_string();
+            assert!(!error.contains("cret") && !error.contains("me:") && error.contains("…@"), "{error}");
         }
     }
 }

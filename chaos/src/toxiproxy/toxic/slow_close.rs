@@ -29,7 +29,8 @@ impl SlowCloseToxic {
 
 impl Toxic for SlowCloseToxic {
     fn on_event(&mut self, now: Duration, event: Event, out: &mut Output) {
-        if matches!(event, Event::Chunk(_)) {
+        // A close that need not wait has felt nothing.
+        if matches!(event, Event::Chunk(_)) || self.attributes.delay == 0 {
             out.events.push(event);
             return;
         }
@@ -72,6 +73,13 @@ mod tests {
         assert_eq!(tick(&mut toxic, 109), []);
         assert_eq!(tick(&mut toxic, 110), [Event::End]);
         assert_eq!(tick(&mut toxic, 500), []);
+    }
+
+    #[test]
+    fn without_a_delay_nothing_is_felt() {
+        let mut out = Output::default();
+        SlowCloseToxic::new(SlowClose { delay: 0 }).on_event(Duration::ZERO, Event::End, &mut out);
+        assert_eq!((out.events, out.acted), (vec![Event::End], false));
     }
 
     #[test]

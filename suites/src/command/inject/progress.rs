@@ -8,6 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use stormproof::inject::Moment;
 
+use crate::command::output::note;
+
 /// Shows on stderr how far a fault has come.
 pub(super) struct Watch {
     what: String,
@@ -31,7 +33,7 @@ impl Watch {
             (Moment::Healing, Some(_)) => format!("{what}: healing"),
             (Moment::Healing, None) => return,
         };
-        if self.is_terminal { self.bar().set_message(line) } else { eprintln!("{line}") }
+        if self.is_terminal { self.bar().set_message(line) } else { note(line) }
     }
 
     /// Takes the bar away: the result comes.

@@ -19,6 +19,7 @@ pub(super) fn exit_code(held: &Held) -> Result<u8, CommandError> {
             FaultError::Proxy(refused) if refused.is_not_found() => {
                 return Err(CommandError::not_there(chain(error)));
             }
+            FaultError::Refused { .. } => return Err(CommandError::bad_input(error)),
             FaultError::Proxy(refused) if matches!(refused.status(), Some(400 | 409)) => {
                 return Err(CommandError::bad_input(error));
             }

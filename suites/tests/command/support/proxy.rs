@@ -54,6 +54,10 @@ impl ProxyServer {
         self.runtime.block_on(self.client.effects(NAME)).unwrap().connections_open
     }
 
+    pub(crate) fn enable(&self) {
+        self.runtime.block_on(self.client.enable(NAME)).unwrap();
+    }
+
     pub(crate) fn disable(&self) {
         self.runtime.block_on(self.client.disable(NAME)).unwrap();
     }
