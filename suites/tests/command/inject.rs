@@ -157,6 +157,27 @@ fn a_process_hangs_for_a_while() {
 }
 
 #[test]
+fn a_process_is_slow_for_a_while() {
+    let sandbox = Sandbox::new();
+    let bystander = Bystander::start();
+    let pid = bystander.pid().to_string();
+    let slow = ["inject", "slow", "--pid", &pid, "--percent", "30"];
+    let result = ended(&sandbox.run(&[&slow[..], &["--for", "1s", "--json"]].concat()), 0).json();
+    assert_eq!((&result["fault"], &result["verdict"]), (&"slow".into(), &"pass".into()), "{result}");
+    assert!(result["effects"]["stops"].as_u64() >= Some(2), "{result}");
+    // Its holder dies while it is stopped: the guardian continues it.
+    let inject = sandbox.start(&[&slow[..], &["--for", "9min"]].concat());
+    eventually("it is stopped", DEADLINE, || bystander.is_stopped().then_some(()));
+    inject.signal(Signal::KILL);
+    inject.finish();
+    eventually("nobody is at it any more", DEADLINE, || sandbox.leftovers().is_empty().then_some(()));
+    assert!(!bystander.is_stopped());
+    let none = sandbox.run(&["inject", "slow", "--pid", &pid, "--percent", "100"]);
+    assert!(ended(&none, 2).stderr.contains("100 is not in 1..=99"), "{none:?}");
+    sandbox.assert_nothing_left();
+}
+
+#[test]
 fn a_process_is_killed_once() {
     let sandbox = Sandbox::new();
     let bystander = Bystander::start();

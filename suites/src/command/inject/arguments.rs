@@ -26,6 +26,8 @@ pub(super) enum FaultArguments {
     Refuse(ProxyFaultArguments),
     /// Stop a process (SIGSTOP), and continue it afterwards
     Hang(HangArguments),
+    /// Let a process have only a share of its time (SIGSTOP and SIGCONT in turn)
+    Slow(SlowArguments),
     /// Kill a process (SIGKILL); cannot be undone
     Kill(KillArguments),
 }
@@ -71,6 +73,15 @@ pub(super) struct HangArguments {
     pub(super) hold: HoldArguments,
     #[command(flatten)]
     pub(super) output: OutputArguments,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SlowArguments {
+    #[command(flatten)]
+    pub(super) process: HangArguments,
+    /// Share of its time that it keeps, 1 to 99
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub(super) percent: u8,
 }
 
 #[derive(Debug, Args)]
@@ -136,6 +147,7 @@ impl FaultArguments {
             Self::Toxic(arguments) => &arguments.output,
             Self::Blackhole(arguments) | Self::Refuse(arguments) => &arguments.output,
             Self::Hang(arguments) => &arguments.output,
+            Self::Slow(arguments) => &arguments.process.output,
             Self::Kill(arguments) => &arguments.output,
         }
     }
@@ -146,6 +158,7 @@ impl FaultArguments {
             Self::Toxic(arguments) => Some(&arguments.hold),
             Self::Blackhole(arguments) | Self::Refuse(arguments) => Some(&arguments.hold),
             Self::Hang(arguments) => Some(&arguments.hold),
+            Self::Slow(arguments) => Some(&arguments.process.hold),
             Self::Kill(_) => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stormproof::chaos::fault::{Fault, HangProcess, KillProcess, ProxyDown, ProxyToxics};
+use stormproof::chaos::fault::{Fault, HangProcess, KillProcess, ProxyDown, ProxyToxics, SlowProcess};
 use stormproof::chaos::process::{OffLimits, ProcessError, ProcessId, victim};
 use stormproof::chaos::toxiproxy::{ApiUrl, Toxic, ToxiproxyClient};
 
@@ -24,6 +24,7 @@ enum Chosen {
     Blackhole { at: Place },
     Refuse { at: Place },
     Hang { process: ProcessId },
+    Slow { process: ProcessId, percent: u8 },
     Kill { process: ProcessId },
 }
 
@@ -57,14 +58,9 @@ impl Victim {
                 }
                 Chosen::Refuse { at }
             }
-            FaultArguments::Hang(arguments) => {
-                let process = process(arguments.pid)?;
-                if process.is_stopped() {
-                    return Err(CommandError::not_there(format!(
-                        "{process} is stopped already; continuing it afterwards would undo what somebody else did"
-                    )));
-                }
-                Chosen::Hang { process }
+            FaultArguments::Hang(arguments) => Chosen::Hang { process: running(arguments.pid)? },
+            FaultArguments::Slow(arguments) => {
+                Chosen::Slow { process: running(arguments.process.pid)?, percent: arguments.percent }
             }
             FaultArguments::Kill(arguments) => Chosen::Kill { process: process(arguments.pid)? },
         };
@@ -77,6 +73,7 @@ impl Victim {
             Chosen::Toxic { at, .. } | Chosen::Blackhole { at } => Box::new(self.toxics(at, tag)),
             Chosen::Refuse { at } => Box::new(ProxyDown::new(at.client.clone(), &at.proxy, self.lease_ttl)),
             Chosen::Hang { process } => Box::new(HangProcess::new("hang", process.name(), *process)),
+            Chosen::Slow { process, percent } => Box::new(SlowProcess::new("slow", process.name(), *process, *percent)),
             Chosen::Kill { process } => Box::new(KillProcess::new("kill", process.name(), *process)),
         }
     }
@@ -104,6 +101,13 @@ impl Victim {
                 [false, true].map(|enabled| format!("PATCH {path} {}", json!({ "enabled": enabled }))).to_vec()
             }
             Chosen::Hang { process } => ["SIGSTOP", "SIGCONT"].map(|signal| format!("{signal} to {process}")).to_vec(),
+            Chosen::Slow { process, percent } => {
+                let rest = 100 - percent;
+                vec![
+                    format!("SIGSTOP and SIGCONT in turn to {process}, stopped for {rest} % of the time"),
+                    format!("SIGCONT to {process}"),
+                ]
+            }
             Chosen::Kill { process } => vec![format!("SIGKILL to {process}")],
         }
     }
@@ -118,6 +122,17 @@ fn check_duration(hold: &HoldArguments) -> Result<(), CommandError> {
         hold.hold_for.as_secs_f64(),
         hold.max.as_secs_f64()
     )))
+}
+
+/// A process that is not stopped.
+fn running(pid: u32) -> Result<ProcessId, CommandError> {
+    let process = process(pid)?;
+    if process.is_stopped() {
+        return Err(CommandError::not_there(format!(
+            "{process} is stopped already; continuing it afterwards would undo what somebody else did"
+        )));
+    }
+    Ok(process)
 }
 
 fn process(pid: u32) -> Result<ProcessId, CommandError> {
