@@ -11,7 +11,7 @@ import java.net.Socket;
 import java.util.concurrent.Callable;
 
 /**
- * The Java client `toxiproxy-java`, unchanged: java Client.java API_HOST API_PORT UPSTREAM. It has no call for populate.
+ * The Java client `toxiproxy-java`, unchanged: java Client.java API_HOST API_PORT UPSTREAM LISTEN_HOST. It has no call for populate.
  */
 class Client {
     private static final long LATENCY_MS = 80;
@@ -19,13 +19,14 @@ class Client {
     public static void main(String[] arguments) throws Exception {
         ToxiproxyClient server = new ToxiproxyClient(arguments[0], Integer.parseInt(arguments[1]));
         String upstream = arguments[2];
+        String listen = arguments[3] + ":0";
         check(server.version().contains("version"), "a version");
         check(server.getProxies().isEmpty(), "no proxies");
 
-        Proxy proxy = server.createProxy("p", "127.0.0.1:0", upstream);
+        Proxy proxy = server.createProxy("p", listen, upstream);
         check(server.getProxies().size() == 1 && server.getProxy("p").isEnabled(), "it is listed");
         check(server.getProxyOrNull("q") == null, "no other");
-        fails(IOException.class, () -> server.createProxy("p", "127.0.0.1:0", upstream));
+        fails(IOException.class, () -> server.createProxy("p", listen, upstream));
         Socket stream = connect(proxy);
         roundTrip(stream);
 

@@ -1,4 +1,4 @@
-// The Node client `toxiproxy-node-client`, unchanged: node client.js API_HOST API_PORT UPSTREAM.
+// The Node client `toxiproxy-node-client`, unchanged: node client.js API_HOST API_PORT UPSTREAM LISTEN_HOST.
 
 const assert = require("node:assert/strict");
 const net = require("node:net");
@@ -33,12 +33,12 @@ const roundTrip = async (stream) => {
   return performance.now() - begin;
 };
 
-const main = async (host, port, upstream) => {
+const main = async (host, port, upstream, listen) => {
   const server = new Toxiproxy(`http://${host}:${port}`);
   assert.match(await server.getVersion(), /version/);
   assert.deepEqual(await server.getAll(), {});
 
-  const body = { name: "p", listen: "127.0.0.1:0", upstream };
+  const body = { name: "p", listen: `${listen}:0`, upstream };
   let proxy = await server.createProxy(body);
   assert.deepEqual(Object.keys(await server.getAll()), ["p"]);
   await assert.rejects(server.createProxy(body), /409/);

@@ -1,4 +1,4 @@
-"""The Python client `toxiproxy-python`, unchanged: python3 client.py API_HOST API_PORT UPSTREAM.
+"""The Python client `toxiproxy-python`, unchanged: python3 client.py API_HOST API_PORT UPSTREAM LISTEN_HOST.
 
 It has no call that updates a toxic, and its populate is made of single creates.
 """
@@ -38,13 +38,13 @@ def refused(call, error):
     sys.exit(f"no {error.__name__}")
 
 
-def main(host, port, upstream):
+def main(host, port, upstream, listen):
     server = Toxiproxy()
     server.update_api_consumer(host, int(port))
     assert server.running() and b"version" in server.version()
     assert server.proxies() == {}
 
-    proxy = server.create(upstream=upstream, name="p")
+    proxy = server.create(upstream=upstream, name="p", listen=f"{listen}:0")
     assert list(server.proxies()) == ["p"] and proxy.enabled
     refused(lambda: server.create(upstream=upstream, name="p"), ProxyExists)
     stream = connect(proxy)

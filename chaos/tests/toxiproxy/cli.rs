@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use stormproof_chaos::part::RealPart;
 use stormproof_chaos::toxiproxy::Proxy;
 
-use crate::fixture::{Server, World, connect, echo, is_closed, round_trip, within};
+use crate::fixture::{Server, World, connect, echo, is_closed, quiet_host, round_trip, within};
 use crate::trials::Trials;
 
 async fn call(world: &World, arguments: &str) -> Output {
@@ -31,9 +31,9 @@ async fn fails(world: &World, arguments: &str) -> String {
 
 async fn proxies_are_created_listed_toggled_and_deleted(server: Server) {
     let world = World::new(server).await;
-    let upstream = echo().await;
+    let (upstream, host) = (echo().await, quiet_host());
     assert_eq!(says(&world, "list").await, "");
-    assert_eq!(says(&world, &format!("create -l 127.0.0.1:0 -u {upstream} p")).await, "Created new proxy p\n");
+    assert_eq!(says(&world, &format!("create -l {host}:0 -u {upstream} p")).await, "Created new proxy p\n");
     let Proxy { listen, .. } = world.client.get("p").await.expect("it is there");
     assert_eq!(says(&world, "list").await, format!("p\t{listen}\t{upstream}\tenabled\t0\n"));
     round_trip(&mut connect(&listen).await, b"up").await;
@@ -42,7 +42,7 @@ async fn proxies_are_created_listed_toggled_and_deleted(server: Server) {
     assert_eq!(says(&world, "list").await, format!("p\t{listen}\t{upstream}\tdisabled\t0\n"));
     assert_eq!(says(&world, "toggle p").await, "Proxy p is now enabled\n");
     round_trip(&mut connect(&listen).await, b"up again").await;
-    assert!(fails(&world, &format!("create -l 127.0.0.1:0 -u {upstream} p")).await.contains("proxy already exists"));
+    assert!(fails(&world, &format!("create -l {host}:0 -u {upstream} p")).await.contains("proxy already exists"));
     assert_eq!(says(&world, "delete p").await, "Deleted proxy p\n");
     assert!(fails(&world, "delete p").await.contains("HTTP 404: proxy not found"));
     assert!(world.client.list().await.expect("a list").is_empty());

@@ -2,19 +2,25 @@
 //! update toxics, see them in real traffic, remove and reset. What they run is in `tests/clients`.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use stormproof_chaos::part::RealPart;
 use tokio::process::Command;
+use tokio::time::timeout;
 
-use crate::fixture::{Server, World, echo, within};
+use crate::fixture::{Server, World, echo, quiet_host};
 use crate::trials::Trials;
+
+/// How long a client may take: an interpreter or a compiler starts with it, on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Toxiproxy's tests start a server that says it is version `git`. A released one does not.
 const NOT_OF_A_RELEASE: &str = "^TestVersionEndpointReturnsVersion$";
 
 /// What a client says about the server; the test fails with its words.
 async fn passes(part: RealPart, command: &mut Command) -> String {
-    let output = within(part.program(), command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let output = timeout(LIMIT, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let output = output.unwrap_or_else(|_| panic!("{part} did not end within {LIMIT:?}"));
     let Output { status, stdout, stderr } = output.expect("it starts");
     let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(status.success(), "{part}: {status}\n{stdout}{stderr}");
@@ -25,13 +31,14 @@ fn command(part: RealPart) -> Command {
     Command::new(part.find().unwrap_or_else(|missing| panic!("{missing}")))
 }
 
-/// Runs a script that is given the API's host and port, and an echo server.
+/// Runs a script that is given the API's host and port, an echo server, and a host to listen on.
 async fn script(server: Server, part: RealPart, file: &str) {
     let world = World::new(server).await;
     let address = world.client.base_url().strip_prefix("http://").expect("a plain URL");
     let (host, port) = address.rsplit_once(':').expect("a port");
     let file = format!("{}/tests/clients/{file}", env!("CARGO_MANIFEST_DIR"));
-    passes(part, command(part).args([file.as_str(), host, port, &echo().await])).await;
+    // A host of our own: nobody else takes the port of a proxy that is disabled for a moment.
+    passes(part, command(part).args([file.as_str(), host, port, &echo().await, &quiet_host()])).await;
 }
 
 async fn go_and_its_own_tests(server: Server) {

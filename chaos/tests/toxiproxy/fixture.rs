@@ -20,7 +20,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
 }
 
 /// A loopback address of this process alone: a port that it frees is not taken by another process's tests.
-fn quiet_host() -> String {
+pub(crate) fn quiet_host() -> String {
     let id = std::process::id();
     format!("127.{}.{}.{}", 1 + (id >> 16) % 250, (id >> 8) % 256, 2 + id % 250)
 }

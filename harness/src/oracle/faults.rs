@@ -32,7 +32,7 @@ pub fn judge(timeline: &Timeline) -> Option<Judgement> {
         let RecordKind::Fault { fault, event } = &record.kind else { continue };
         let course = courses.entry(fault).or_default();
         match event {
-            FaultEvent::Described { what } => course.what.clone_from(what),
+            FaultEvent::Described { what, .. } => course.what.clone_from(what),
             FaultEvent::Injected => (course.injected, course.healed) = (true, false),
             FaultEvent::InPlace { after_fact_ms } => course.after_fact_ms = *after_fact_ms,
             FaultEvent::Effective { .. } => course.effective = true,
@@ -99,7 +99,7 @@ mod tests {
     fn a_fault_must_be_injected_bite_and_be_healed() {
         let mut story = Story::new();
         assert!(judge(&story.timeline()).is_none(), "a control run");
-        story.event("toxic", FaultEvent::Described { what: "blackhole the store".into() });
+        story.event("toxic", FaultEvent::Described { what: "blackhole the store".into(), is_stage_direction: false });
         assert_eq!(verdict(&story), Verdict::Vacuous);
         story.injected("toxic");
         assert_eq!(verdict(&story), Verdict::Invalid, "it still acts");
@@ -122,7 +122,7 @@ mod tests {
         let mut story = Story::new();
         story.fault("good", Losses::default()).event("good", FaultEvent::HealVerified);
         assert_eq!(verdict(&story), Verdict::Pass);
-        story.event("idle", FaultEvent::Described { what: String::new() });
+        story.event("idle", FaultEvent::Described { what: String::new(), is_stage_direction: false });
         assert_eq!(verdict(&story), Verdict::Vacuous);
         story.event("bad", FaultEvent::Broke { step: "inject".into(), error: "no such process".into() });
         let judgement = judge(&story.timeline()).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::expectation::RecoveryTime as Params;
 use super::{Judgement, judgement};
 use crate::timeline::query::task_fact;
-use crate::timeline::{FaultEvent, RecordKind, TaskName, Timeline};
+use crate::timeline::{FaultEvent, Record, RecordKind, TaskName, Timeline};
 use crate::verdict::Verdict;
 
 const ORACLE: &str = "recovery-time";
@@ -13,7 +13,8 @@ const ORACLE: &str = "recovery-time";
 /// One recovery, milliseconds since the run started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
-    /// The first fault of the window was injected, or an executor was lost.
+    /// The last thing before that which can have been the cause: a fault was injected or seen to act, or an executor was
+    /// lost. Stage directions cause nothing.
     pub failed_ms: u64,
     /// A task was first seen to be no longer RUNNING or in a new attempt.
     pub noticed_ms: u64,
@@ -30,16 +31,25 @@ pub struct Recovery {
 pub fn measure(timeline: &Timeline, job: &str, from: usize, to: usize) -> Option<Recovery> {
     let end = timeline.first_status(job, from, &["CANCELLING", "CANCELED", "FINISHED"]).map_or(to, |end| end.min(to));
     let records = &timeline.records()[from..=end];
-    let first = records.iter().position(|record| {
-        matches!(record.kind, RecordKind::Fault { event: FaultEvent::Injected, .. } | RecordKind::ExecutorLost { .. })
-    })?;
-    let failed_ms = records[first].at_ms;
+    let directions = stage_directions(timeline);
+    let is_cause = |record: &Record| match &record.kind {
+        RecordKind::ExecutorLost { .. } => true,
+        RecordKind::Fault { fault, event: FaultEvent::Injected | FaultEvent::Effective { .. } } => {
+            !directions.contains(fault.as_str())
+        }
+        _ => false,
+    };
+    let first = records.iter().position(is_cause)?;
+    let mut failed_ms = records[first].at_ms;
     let mut newest: BTreeMap<&TaskName, u32> = BTreeMap::new();
     let before = timeline.tasks(job, from + first);
     let last = timeline.tasks(job, end + 1);
     let mut disturbed: BTreeSet<&TaskName> = BTreeSet::new();
     let (mut noticed_ms, mut recovered_ms) = (None, None);
     for record in &records[first..] {
+        if noticed_ms.is_none() && is_cause(record) {
+            failed_ms = record.at_ms;
+        }
         let Some((task, fact)) = task_fact(record, job) else { continue };
         let known = newest.get(task).copied();
         if known.is_some_and(|known| fact.attempt < known) {
@@ -69,6 +79,18 @@ pub fn measure(timeline: &Timeline, job: &str, from: usize, to: usize) -> Option
     Some(Recovery { failed_ms, noticed_ms, recovered_ms })
 }
 
+/// Faults that only hold the job still for others.
+fn stage_directions(timeline: &Timeline) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for record in timeline.records() {
+        if let RecordKind::Fault { fault, event: FaultEvent::Described { is_stage_direction: true, .. } } = &record.kind
+        {
+            names.insert(fault.as_str());
+        }
+    }
+    names
+}
+
 /// Judges the recovery time.
 #[must_use]
 pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
@@ -81,7 +103,8 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
     let Some(recovery) = measure(timeline, job, from, to) else {
         return judgement(ORACLE, Verdict::Vacuous, "no task was disturbed, so nothing recovered".into(), vec![]);
     };
-    let noticed = format!("the first task was disturbed after {} ms", recovery.noticed_ms - recovery.failed_ms);
+    let noticed =
+        format!("the first task was disturbed {} ms after the failure", recovery.noticed_ms - recovery.failed_ms);
     let Some(recovered_ms) = recovery.recovered_ms else {
         let status = timeline.job_status(job, to + 1).unwrap_or("unknown");
         // Cancelled on purpose is not a failed recovery.
@@ -101,6 +124,7 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
 mod tests {
     use super::super::story::Story;
     use super::*;
+    use crate::timeline::Losses;
 
     fn running() -> Story {
         let mut story = Story::new();
@@ -151,6 +175,23 @@ mod tests {
         assert_eq!(times(&story), Some((1700, Some(1700))));
         story.at(1800).task("map", 0, 1, "RUNNING", None).at(9000).task("map", 0, 1, "FINISHED", None);
         assert_eq!(times(&story), Some((1700, Some(1800))), "finishing later is no part of it");
+    }
+
+    #[test]
+    fn it_counts_from_the_fault_that_was_last_before_and_from_no_stage_direction() {
+        let mut story = Story::new();
+        for (fault, is_stage_direction) in [("hold", true), ("fail", false), ("later", false)] {
+            let what = String::new();
+            story.event(fault, FaultEvent::Described { what, is_stage_direction });
+        }
+        // Armed long before it acts.
+        story.at(10).injected("fail").injected("hold").effective("hold", Losses::default());
+        story.task("map", 0, 0, "RUNNING", None);
+        story.at(990).injected("hold").at(1000).effective("fail", Losses::default());
+        story.at(1001).effective("hold", Losses::default());
+        story.at(1200).task("map", 0, 0, "FAILED", None).at(1250).injected("later");
+        story.at(1300).task("map", 0, 1, "RUNNING", None);
+        assert_eq!(times(&story), Some((1200, Some(1300))));
     }
 
     #[test]

@@ -135,7 +135,8 @@ pub fn judge_folder(path: &Path) -> Result<RunReport, ReportError> {
         return Err(ReportError::NoTimeline(path.to_owned()));
     }
     timelines.sort_by_key(|(began, _)| *began);
-    Ok(RunReport { suites: timelines.iter().map(|(_, timeline)| SuiteReport::of(timeline)).collect() })
+    let suites = timelines.iter().map(|(_, timeline)| SuiteReport::of(timeline)).collect();
+    Ok(RunReport { suites, command: None })
 }
 
 #[cfg(test)]

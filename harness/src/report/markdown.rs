@@ -11,17 +11,18 @@ pub fn render(run: &RunReport) -> String {
     // Writing to a string cannot fail.
     let _ = write!(
         text,
-        "# Stormproof: {}\n\n| suite | verdict | took | why |\n| --- | --- | --- | --- |\n",
+        "# Stormproof: {}\n\n| suite | verdict | took | what it does | what came of it |\n| --- | --- | --- | --- | --- |\n",
         run.verdict()
     );
     for suite in &run.suites {
-        let (name, took) = (cell(&suite.run.suite), seconds(suite.took_ms));
-        let _ = writeln!(text, "| {name} | **{}** | {took} | {} |", suite.verdict, cell(&suite.why()));
+        let (name, took, about) = (cell(&suite.run.suite), seconds(suite.took_ms), cell(&suite.run.about));
+        let _ = writeln!(text, "| {name} | **{}** | {took} | {about} | {} |", suite.verdict, cell(&suite.why()));
     }
     for suite in &run.suites {
         section(&mut text, suite);
     }
-    let _ = write!(text, "\nRepeat:\n\n{}\n", run.repeat());
+    let what = if run.verdict().is_green() { "Repeat" } else { "Repeat the suite that decided" };
+    let _ = write!(text, "\n{what}:\n\n{}\n", run.repeat());
     text
 }
 
@@ -73,8 +74,11 @@ mod tests {
         let text = render(&sample::run());
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "# Stormproof: fail");
-        assert_eq!(lines[4], "| batch::good | **pass** | 1.4 s | 4 judgements, all good |");
-        assert!(lines[5].starts_with("| batch::bad | **fail** | 1.3 s | restart-set: 1 missing"), "{}", lines[5]);
+        let row =
+            "| batch::good | **pass** | 1.4 s | kills the only executor \\| once | 4 judgements, all good; exactly";
+        assert!(lines[4].starts_with(row), "{}", lines[4]);
+        let row = "| batch::bad | **fail** | 1.3 s | kills the only executor \\| once | restart-set: 1 missing";
+        assert!(lines[5].starts_with(row), "{}", lines[5]);
         assert_eq!(lines.last(), Some(&"stormproof run batch::bad --seed 7"));
         assert!(text.ends_with('\n'));
     }

@@ -40,6 +40,8 @@ pub struct SuiteReport {
 pub struct RunReport {
     /// In the order they were run.
     pub suites: Vec<SuiteReport>,
+    /// The command that repeats all of it, if there is one.
+    pub command: Option<String>,
 }
 
 impl SuiteReport {
@@ -63,7 +65,7 @@ impl SuiteReport {
         self.judgements.iter().find(|judgement| judgement.verdict == self.verdict)
     }
 
-    /// One line that says why: the decisive judgement, or how many oracles passed.
+    /// One line that says why: the decisive judgement, or how many oracles passed, and what restarted.
     #[must_use]
     pub fn why(&self) -> String {
         match self.decisive() {
@@ -71,8 +73,11 @@ impl SuiteReport {
             _ => {
                 let of = |verdict| self.judgements.iter().filter(move |judgement| judgement.verdict == verdict);
                 let mut why = format!("{} judgements, all good", of(Verdict::Pass).count());
-                for skipped in of(Verdict::Skipped) {
+                if let Some(restarts) = of(Verdict::Pass).find(|judgement| judgement.oracle == "restart-set") {
                     // Writing to a string cannot fail.
+                    let _ = write!(why, "; {}", restarts.summary);
+                }
+                for skipped in of(Verdict::Skipped) {
                     let _ = write!(why, "; {} skipped: {}", skipped.oracle, skipped.summary);
                 }
                 why
@@ -88,10 +93,14 @@ impl RunReport {
         Verdict::of_suites(self.suites.iter().map(|suite| suite.verdict))
     }
 
-    /// The command that repeats the run: of the suite that decided the verdict, so that a failure is repeated alone.
+    /// The command that repeats the run, if all is well; else that of the suite that decided the verdict, so that a
+    /// failure is repeated alone.
     #[must_use]
     pub fn repeat(&self) -> &str {
         let verdict = self.verdict();
+        if let (true, Some(command)) = (verdict.is_green(), &self.command) {
+            return command;
+        }
         let decisive = self.suites.iter().find(|suite| suite.verdict == verdict);
         decisive.map_or("", |suite| suite.run.repeat.as_str())
     }
@@ -134,7 +143,7 @@ pub(crate) mod sample {
             RecordKind::Plan { job: job(), plan: ObservedPlan { vertices, edges: vec![] } },
             status("RUNNING"),
             task(0, "RUNNING"),
-            fault(FaultEvent::Described { what: "kill executor-1".into() }),
+            fault(FaultEvent::Described { what: "kill executor-1".into(), is_stage_direction: false }),
             fault(FaultEvent::Injected),
             fault(FaultEvent::Effective { losses }),
             fault(FaultEvent::Healed),
@@ -154,7 +163,8 @@ pub(crate) mod sample {
     /// One suite that passes and one that fails.
     pub(crate) fn run() -> RunReport {
         let suites = [("batch::good", true), ("batch::bad", false)];
-        RunReport { suites: suites.map(|(name, good)| SuiteReport::of(&timeline(name, good, "FINISHED"))).into() }
+        let suites = suites.map(|(name, good)| SuiteReport::of(&timeline(name, good, "FINISHED"))).into();
+        RunReport { suites, command: Some("stormproof run --seed 7".to_owned()) }
     }
 }
 
@@ -169,7 +179,10 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Pass, Verdict::Fail]);
         assert_eq!(run.verdict(), Verdict::Fail);
         assert_eq!(run.repeat(), "stormproof run batch::bad --seed 7");
-        assert_eq!(run.suites[0].why(), "4 judgements, all good");
+        let why = "4 judgements, all good; exactly the right tasks restarted: 1 of 1 tasks restarted";
+        assert!(run.suites[0].why().starts_with(why), "{}", run.suites[0].why());
+        let good = RunReport { suites: vec![run.suites[0].clone()], ..run.clone() };
+        assert_eq!(good.repeat(), "stormproof run --seed 7", "all of it");
         assert!(run.suites[1].why().starts_with("restart-set: 1 missing"), "{}", run.suites[1].why());
         assert_eq!(RunReport::default().verdict(), Verdict::Skipped);
     }

@@ -53,7 +53,8 @@ impl<'a> HeldFaults<'a> {
                 Trigger::Never => format!("{} {}", fault.spec, fault.begin),
                 heal => format!("{} {}, healed {heal}", fault.spec, fault.begin),
             };
-            recorder.record(RecordKind::Fault { fault: fault.name.clone(), event: FaultEvent::Described { what } });
+            let event = FaultEvent::Described { what, is_stage_direction: fault.spec.is_stage_direction() };
+            recorder.record(RecordKind::Fault { fault: fault.name.clone(), event });
         }
         let faults = plan.faults.iter().map(|fault| (fault, State::Waiting)).collect();
         let renewal = Renewal::start(journal.clone());

@@ -315,6 +315,9 @@ pub enum FaultEvent {
     Described {
         /// In words, e.g. "kill executor-2 with SIGKILL when checkpoint 3 completed".
         what: String,
+        /// It breaks nothing by itself and only holds the job still for another fault.
+        #[serde(default)]
+        is_stage_direction: bool,
     },
     /// It was put in place.
     Injected,

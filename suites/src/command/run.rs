@@ -235,12 +235,20 @@ async fn run_all(
     broken.map_or_else(|| Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect()), Err)
 }
 
+/// The arguments that chose the suites.
+fn chosen(arguments: &RunArguments) -> String {
+    let flags = [(arguments.all, "--all"), (arguments.exact, "--exact")];
+    let flags = flags.iter().filter(|(given, _)| *given).map(|(_, flag)| (*flag).to_owned());
+    flags.chain(arguments.filter.iter().map(|filter| quoted(filter))).collect::<Vec<_>>().join(" ")
+}
+
 fn repeat_command(arguments: &RunArguments, suite: &str) -> String {
     let text = |path: &PathBuf| format!(" --input {}", quoted(&path.display().to_string()));
     let input = arguments.input.as_ref().map(text).unwrap_or_default();
     let parts = arguments.parts.repeated(quoted);
     let lease = arguments.lease.map(|seconds| format!(" --lease {seconds}")).unwrap_or_default();
-    format!("cargo run -- run {suite} --target {}{parts} --seed {}{lease}{input}", arguments.target, arguments.seed)
+    let suite = if suite.is_empty() { String::new() } else { format!(" {suite}") };
+    format!("cargo run -- run{suite} --target {}{parts} --seed {}{lease}{input}", arguments.target, arguments.seed)
 }
 
 /// As a shell must read it to get it back.
@@ -254,7 +262,8 @@ fn quoted(text: &str) -> String {
 }
 
 fn conclude(arguments: &RunArguments, outcomes: &[Outcome], folder: &RunFolder) -> Result<u8, CommandError> {
-    let report = RunReport { suites: outcomes.iter().map(|outcome| outcome.report.clone()).collect() };
+    let suites = outcomes.iter().map(|outcome| outcome.report.clone()).collect();
+    let report = RunReport { suites, command: Some(repeat_command(arguments, &chosen(arguments))) };
     folder.write(&report).map_err(|error| CommandError::internal(&error))?;
     if let Some(file) = &arguments.junit {
         std::fs::write(file, junit::render(&report)).map_err(|error| {
