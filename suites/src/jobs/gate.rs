@@ -24,6 +24,12 @@ impl Gate {
         Self { file, looked: None }
     }
 
+    /// The gate that the file `file` closes.
+    #[cfg(test)]
+    pub(super) fn at(file: PathBuf) -> Self {
+        Self { file: Some(file), looked: None }
+    }
+
     /// True if the task must wait now.
     pub fn is_closed(&mut self) -> bool {
         let Some(file) = &self.file else { return false };

@@ -144,7 +144,9 @@ impl Operator for Count {
         Ok(())
     }
 
-    fn finish(&mut self, _context: &mut dyn TaskContext, out: &mut dyn Collector) -> Result<(), TaskError> {
+    fn finish(&mut self, context: &mut dyn TaskContext, out: &mut dyn Collector) -> Result<(), TaskError> {
+        // A task without input has no other call that can be held.
+        self.gate.pass(context)?;
         for (word, count) in std::mem::take(&mut self.counts) {
             out.emit(Record::new(word, count.to_string()))?;
         }
@@ -227,5 +229,42 @@ mod tests {
         let params = Params::default().with("input", "no/such/folder").with("output", "out");
         let error = graph(&params).expect_err("refused").to_string();
         assert!(error.contains("no/such/folder"), "{error}");
+    }
+
+    /// A task that was asked to stop.
+    struct Stopping;
+
+    impl TaskContext for Stopping {
+        fn info(&self) -> &TaskInfo {
+            panic!("nobody asks for it")
+        }
+        fn next_split(&mut self) -> Result<Option<Split>, TaskError> {
+            Ok(None)
+        }
+        fn state(&self, _key: &[u8]) -> Option<&[u8]> {
+            None
+        }
+        fn set_state(&mut self, _key: &[u8], _value: Vec<u8>) {}
+        fn is_cancelled(&self) -> bool {
+            true
+        }
+    }
+
+    struct Nowhere;
+
+    impl Collector for Nowhere {
+        fn emit(&mut self, _record: Record) -> Result<(), TaskError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_task_without_input_is_held_before_it_finishes() {
+        let finish = |file: &str| {
+            Count { gate: Gate::at(file.into()), counts: BTreeMap::new() }.finish(&mut Stopping, &mut Nowhere)
+        };
+        let held = finish("Cargo.toml").expect_err("this file closes the gate").to_string();
+        assert!(held.contains("cancelled while held"), "{held}");
+        finish("no/such/file").expect("an open gate");
     }
 }
