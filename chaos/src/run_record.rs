@@ -86,8 +86,12 @@ impl RunRecord {
             path: path.to_owned(),
             source: error.into(),
         })?;
-        std::fs::write(&unfinished, text).map_err(RunRecordError::io("write", &unfinished))?;
-        std::fs::rename(&unfinished, path).map_err(RunRecordError::io("write", path))
+        let written = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+        written.map_err(|error| {
+            // Nobody will come back for it.
+            let _ = std::fs::remove_file(&unfinished);
+            RunRecordError::io("write", path)(error)
+        })
     }
 
     /// Reads a record.

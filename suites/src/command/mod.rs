@@ -24,8 +24,10 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::process::Signal;
 use stormproof::job::JobRegistry;
 use stormproof::verdict::{EXIT_USAGE, Verdict};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Proves that a batch-and-stream engine recovers as it promises.
 #[derive(Debug, Parser)]
@@ -148,5 +150,12 @@ fn execute(command: Command) -> Result<u8, CommandError> {
 /// A runtime for one command.
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    built.map_err(|error| CommandError::internal(&error))
+    let runtime = built.map_err(|error| CommandError::internal(&error))?;
+    {
+        let _inside = runtime.enter();
+        // The handler stays: a write beyond the largest size of a file fails, and does not end us without a word.
+        let handled = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+        handled.map(drop).map_err(|error| CommandError::internal(&error))?;
+    }
+    Ok(runtime)
 }

@@ -1,8 +1,10 @@
 //! Bad input: one clear sentence, exit code 2, nothing started, nothing left.
 
 use std::net::TcpListener;
+use std::process::Command;
 
-use crate::support::{Sandbox, names};
+use crate::inject::Bystander;
+use crate::support::{Running, Sandbox, names};
 
 /// No process listens on it, and none may without being root.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -177,4 +179,22 @@ fn clients_say_that_no_cluster_is_there() {
             (&["submit"], &["<JOB>"]),
         ],
     );
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_and_no_sudden_end() {
+    let sandbox = Sandbox::new();
+    let limited = |arguments: &[&str]| {
+        let command = sandbox.command(&[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 0 && exec \"$0\" \"$@\""]).arg(command.get_program()).args(arguments);
+        shell.current_dir(sandbox.here()).envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Running::start(shell).finish()
+    };
+    limited(&["s3", "--listen", "127.0.0.1:0", "--data", "d"]).refused(&["d", "File too large"]);
+    let bystander = Bystander::start();
+    let pid = bystander.pid().to_string();
+    limited(&["inject", "hang", "--pid", &pid]).refused(&["could not write", "File too large"]);
+    assert!(!bystander.is_stopped());
+    sandbox.assert_nothing_left();
 }
