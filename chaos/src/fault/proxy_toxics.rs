@@ -37,6 +37,18 @@ impl ProxyToxics {
         Self::new("blackhole", client, proxy, Stream::BOTH.map(toxic).to_vec(), tag, lease_ttl)
     }
 
+    /// `streams` are silent, and what they hold back arrives at the heal. Our own server only.
+    pub(super) fn hold(
+        kind: &'static str,
+        client: ToxiproxyClient,
+        proxy: &str,
+        streams: &[Stream],
+        tag: &str,
+        lease_ttl: Duration,
+    ) -> Self {
+        Self::new(kind, client, proxy, streams.iter().copied().map(Toxic::hold).collect(), tag, lease_ttl)
+    }
+
     fn new(
         kind: &'static str,
         client: ToxiproxyClient,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use stormproof_chaos::fault::{Effect, Fault, FaultError, ProxyDown, ProxyToxics};
+use stormproof_chaos::fault::{Effect, Fault, FaultError, PartitionNetwork, ProxyDown, ProxyToxics, SilentLink};
 use stormproof_chaos::journal::DEFAULT_TTL;
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::fixture::{Server, World, within};
+use crate::fixture::{Server, World, connect, echo, receive, round_trip, send, stays_silent, within};
 
 const TAG: &str = "7-f";
 
@@ -166,6 +166,72 @@ async fn a_lease_that_ends_while_it_is_injected_is_lost() {
     .await;
 }
 
+/// Two links: what is sent on the first one vanishes, nothing passes the second one, and a third one is none of ours.
+async fn a_partition_silences_the_directions_it_names_and_loses_nothing() {
+    let world = World::of_ours().await;
+    let upstream = echo().await;
+    let mut ends = vec![];
+    for name in ["one-way", "both", "other"] {
+        ends.push(connect(&world.proxy(name, &upstream).await.listen).await);
+    }
+    let [one_way, both, other] = &mut ends[..] else { unreachable!() };
+    for end in [&mut *one_way, &mut *both] {
+        round_trip(end, b"before").await;
+    }
+    let link = |proxy: &str, streams: &[Stream]| SilentLink { proxy: proxy.to_owned(), streams: streams.to_vec() };
+    let links = [link("one-way", &[Stream::Upstream]), link("both", &Stream::BOTH)];
+    let mut fault = PartitionNetwork::new("partition-network", "a, b", &world.client, &links, TAG, DEFAULT_TTL);
+    assert_eq!(fault.describe().to_string(), "partition-network on a, b");
+    assert_eq!(fault.undo().len(), 3, "each toxic is undone");
+    fault.inject().await.expect("injected");
+    let idle = fault.effect().await.expect("known");
+    assert!(!idle.bites && !idle.is_unknown(), "nobody has sent anything: {idle:?}");
+    for end in [&mut *one_way, &mut *both] {
+        send(end, b"meanwhile").await;
+        assert!(stays_silent(end).await);
+    }
+    round_trip(other, b"elsewhere").await;
+    let felt = felt(&mut fault, Server::Ours).await;
+    assert_eq!(felt.counts["bytes_held"], 18, "{felt:?}");
+    assert_eq!(fault.counted().await["connections_hit"], 2);
+    assert!(!fault.is_healed().await.expect("known"));
+    fault.heal().await.expect("healed");
+    assert!(fault.is_healed().await.expect("known"));
+    for end in [one_way, both] {
+        assert_eq!(receive(end, 9).await, b"meanwhile", "it arrives late");
+    }
+    for name in ["one-way", "both"] {
+        assert!(world.client.toxics(name).await.expect("listed").is_empty());
+    }
+}
+
+/// A server to which nothing comes still speaks.
+async fn the_other_direction_of_a_partition_goes_on() {
+    let world = World::of_ours().await;
+    let mut pair = world.pair().await;
+    let links = [SilentLink { proxy: "p".to_owned(), streams: vec![Stream::Upstream] }];
+    let mut fault = PartitionNetwork::new("partition-network", "a", &world.client, &links, TAG, DEFAULT_TTL);
+    fault.inject().await.expect("injected");
+    send(&mut pair.client, b"into the void").await;
+    send(&mut pair.server, b"heard").await;
+    assert_eq!(receive(&mut pair.client, 5).await, b"heard");
+    assert!(stays_silent(&mut pair.server).await);
+    fault.heal().await.expect("healed");
+    assert_eq!(receive(&mut pair.server, 13).await, b"into the void");
+}
+
+/// What cannot be injected whole is healed whole.
+async fn a_partition_of_a_link_that_is_not_there_leaves_nothing() {
+    let world = World::of_ours().await;
+    world.proxy("p", "127.0.0.1:9").await;
+    let links = ["p", "none"].map(|proxy| SilentLink { proxy: proxy.to_owned(), streams: vec![Stream::Downstream] });
+    let mut fault = PartitionNetwork::new("partition-network", "a", &world.client, &links, TAG, DEFAULT_TTL);
+    fault.inject().await.expect_err("there is no such proxy");
+    fault.heal().await.expect("healed");
+    assert!(fault.is_healed().await.expect("known"));
+    assert!(world.client.toxics("p").await.expect("listed").is_empty());
+}
+
 crate::trials! {
     both: [
         a_black_hole_is_felt_and_leaves_toxics_of_others,
@@ -175,5 +241,10 @@ crate::trials! {
         an_attribute_that_the_server_ignores_is_refused,
         what_somebody_else_ends_has_ended_before_its_time
     ]
-    ours: [a_lease_that_ends_while_it_is_injected_is_lost]
+    ours: [
+        a_lease_that_ends_while_it_is_injected_is_lost,
+        a_partition_silences_the_directions_it_names_and_loses_nothing,
+        the_other_direction_of_a_partition_goes_on,
+        a_partition_of_a_link_that_is_not_there_leaves_nothing
+    ]
 }

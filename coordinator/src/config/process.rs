@@ -70,6 +70,11 @@ pub struct ExecutorConfig {
     /// cannot be understood fails the task. A file `exit-<executor>`, empty or `{"code": 137, "until_unix_ms": …}`,
     /// ends that executor at once. A file that is not empty must be renamed into place.
     pub chaos_dir: Option<PathBuf>,
+    /// A file that says where other parties are dialled instead of where they say that they are, by name, as one JSON
+    /// object: `{"coordinator-1": "127.0.0.1:4001", "executor-2": "127.0.0.1:4002"}`. Who is not in it is dialled
+    /// directly, and so is everybody without a file. The executor registers only once the file is there, which must be
+    /// renamed into place; it is read once.
+    pub routes: Option<PathBuf>,
     /// Cluster configuration by Flink's keys.
     pub settings: BTreeMap<String, String>,
 }

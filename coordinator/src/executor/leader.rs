@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::partitions::PartitionTable;
+use super::routes::Routes;
 use super::run::ExecutorError;
 use super::session::Session;
 use super::tasks::TaskTable;
@@ -24,6 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Membership {
     pub(crate) hello: Hello,
     pub(crate) leader: watch::Receiver<Option<LeaderInfo>>,
+    pub(crate) routes: Arc<Routes>,
     pub(crate) registration_timeout: Duration,
     pub(crate) tasks: Arc<TaskTable>,
     pub(crate) partitions: Arc<PartitionTable>,
@@ -33,6 +35,9 @@ impl Membership {
     /// Registers with the leader, serves it, and starts again when it is lost. Returns only when no leader could be
     /// joined for the registration timeout.
     pub(crate) async fn keep(mut self) -> ExecutorError {
+        if let Err(error) = self.routes.known(self.registration_timeout).await {
+            return error.into();
+        }
         let mut deadline = Instant::now() + self.registration_timeout;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -68,7 +73,7 @@ impl Membership {
                 std::future::pending::<()>().await;
             }
         };
-        let session = Session::join(&leader.rpc, &self.hello).await;
+        let session = Session::join(&self.routes.to(&leader.name, &leader.rpc), &self.hello).await;
         (leader, session)
     }
 

@@ -7,6 +7,7 @@
 //! | `run` | start and end of the process; registering with the leader, again and again |
 //! | `exit` | the end of the process on demand |
 //! | `session` | one connection to one leader: heartbeats, dispatch of messages |
+//! | `routes` | where other parties are dialled |
 //! | `tasks` | the tasks that run here, and the watchdog of their cancellation |
 //! | `task` | one task: a thread of its own with user code, barriers, snapshots |
 //! | `exchange` | records on their way: frames, subpartitions in memory and on disk, data server, input channels |
@@ -27,6 +28,7 @@ mod exchange;
 mod exit;
 mod leader;
 mod partitions;
+mod routes;
 mod run;
 mod session;
 mod signal;
@@ -34,4 +36,5 @@ mod task;
 mod tasks;
 
 pub use exchange::subpartition_of_key;
+pub use routes::RoutesError;
 pub use run::{ExecutorError, run, runtime};

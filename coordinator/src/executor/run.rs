@@ -16,6 +16,7 @@ use super::exchange::serve;
 use super::exit;
 use super::leader::Membership;
 use super::partitions::PartitionTable;
+use super::routes::{Routes, RoutesError};
 use super::task::Environment;
 use super::tasks::TaskTable;
 use crate::config::{ConfigError, ExecutorConfig, Ready, Settings, options};
@@ -59,6 +60,9 @@ pub enum ExecutorError {
     /// The leader cannot be watched.
     #[error("cannot watch for the leader")]
     LeaderWatch(#[source] io::Error),
+    /// How to reach the other parties is not known.
+    #[error("cannot find the way to other parties")]
+    Routes(#[from] RoutesError),
     /// No leader could be joined in time (`taskmanager.registration.timeout`).
     #[error("could not register with any leader for {0:?}; is a coordinator running with the same HA folder?")]
     NotRegistered(Duration),
@@ -107,12 +111,14 @@ pub async fn run(
     let partitions = Arc::new(open_partitions(&config).await?);
     let leader = leader_watch(&config.ha_dir).map_err(ExecutorError::LeaderWatch)?;
 
+    let routes = Arc::new(Routes::of(config.routes.clone()));
     let environment = Environment {
         registry,
         partitions: partitions.clone(),
         storage: storage(&config)?,
         runtime: Handle::current(),
         chaos_dir: config.chaos_dir.clone(),
+        routes: routes.clone(),
     };
     let (stuck_sender, mut stuck) = mpsc::channel(1);
     let cancellation = (!cancellation.is_zero()).then_some(cancellation);
@@ -123,6 +129,7 @@ pub async fn run(
     let membership = Membership {
         hello: hello(&config, &data_address),
         leader,
+        routes,
         registration_timeout: millis(&options::REGISTRATION_TIMEOUT),
         tasks: tasks.clone(),
         partitions: partitions.clone(),

@@ -112,6 +112,7 @@ impl Cluster {
             data_address: "127.0.0.1:0".into(),
             store: None,
             chaos_dir: Some(self.folder.path().join("chaos")),
+            routes: None,
             settings: BTreeMap::new(),
         }
     }

@@ -32,6 +32,7 @@ fn idle_executor_child() {
             secret_key: "secret".into(),
         }),
         chaos_dir: None,
+        routes: None,
         settings: BTreeMap::new(),
     };
     // Ends when the parent closes our input.

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::inbox::Inbox;
 use super::wire::{Frame, MAGIC, PartitionRequest, StreamError};
 use super::{CONNECT_TIMEOUT, OPEN_FILE_CHANNELS, SILENCE_TIMEOUT, SOCKET_BYTES};
+use crate::executor::task::Environment;
 use crate::graph::{DataSetId, JobId, ResultPartitionId, TaskError};
 use crate::runtime::frames::{FrameError, FrameReader, FrameWriter};
 use crate::runtime::protocol::{FailureKind, InputChannel, InputGate, TaskFailure};
@@ -30,14 +31,15 @@ pub(crate) fn open_channels(
     job: JobId,
     gates: &[InputGate],
     inbox: &Arc<Inbox>,
-    runtime: &tokio::runtime::Handle,
+    environment: &Environment,
 ) -> JoinSet<()> {
     let mut readers = JoinSet::new();
     let turns = Arc::new(Semaphore::new(OPEN_FILE_CHANNELS));
     let channels = gates.iter().flat_map(|gate| gate.channels.iter().map(move |channel| (gate, channel)));
     for (index, (gate, channel)) in channels.enumerate() {
         let blocking = gate.partition_type.is_blocking_or_blocking_persistent();
-        let (inbox, channel, turns) = (inbox.clone(), channel.clone(), turns.clone());
+        let (inbox, mut channel, turns) = (inbox.clone(), channel.clone(), turns.clone());
+        channel.address = environment.routes.to(&channel.executor.0, &channel.address);
         let reader = async move {
             // Complete results can wait; streams cannot. Closing the semaphore is nobody's business.
             let _turn = if blocking { turns.acquire_owned().await.ok() } else { None };
@@ -45,7 +47,7 @@ pub(crate) fn open_channels(
                 inbox.fail(if channel.job == job { failure } else { of_data_set(&channel, failure) });
             }
         };
-        readers.spawn_on(reader, runtime);
+        readers.spawn_on(reader, &environment.runtime);
     }
     readers
 }

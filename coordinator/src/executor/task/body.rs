@@ -57,7 +57,7 @@ pub(super) fn run(
         VertexCode::Operator(make) => {
             let mut code = make(context.info())?;
             restore(environment, task, deployment.restore.as_ref(), code.as_mut(), &mut context)?;
-            let inputs = Inputs::open(deployment, &task.signal, &environment.runtime);
+            let inputs = Inputs::open(deployment, &task.signal, environment);
             report(task, reports, TaskUpdate::Running)?;
             let parts = Parts { code, context, outputs, faults, snapshots };
             Driver::new(parts, task, reports, deployment.checkpointing).run_operator(inputs)

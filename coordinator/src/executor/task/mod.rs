@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exchange::ChannelFailure;
 use super::partitions::PartitionTable;
+use super::routes::Routes;
 use super::signal::{Canceled, TaskSignal};
 use crate::graph::{AttemptId, JobRegistry, ResultPartitionId, TaskError};
 use crate::runtime::protocol::{FailureKind, TaskDeployment, TaskFailure, TaskMetrics, TaskUpdate, ToCoordinator};
@@ -42,6 +43,7 @@ pub(crate) struct Environment {
     pub(crate) storage: SnapshotStorage,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) chaos_dir: Option<PathBuf>,
+    pub(crate) routes: Arc<Routes>,
 }
 
 /// Counters of one attempt.

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::Stop;
 use super::alignment::{Alignment, Step};
 use super::driver::Driver;
+use super::{Environment, Stop};
 use crate::executor::exchange::wire::{Frame, Records};
 use crate::executor::exchange::{Arrival, Inbox, open_channels};
 use crate::executor::signal::TaskSignal;
@@ -28,11 +28,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub(super) fn open(
-        deployment: &TaskDeployment,
-        signal: &Arc<TaskSignal>,
-        runtime: &tokio::runtime::Handle,
-    ) -> Self {
+    pub(super) fn open(deployment: &TaskDeployment, signal: &Arc<TaskSignal>, environment: &Environment) -> Self {
         let gates: Vec<usize> = deployment
             .inputs
             .iter()
@@ -44,7 +40,7 @@ impl Inputs {
             data_ended: vec![false; gates.len()],
             alignment: Alignment::new(gates.len()),
             gates,
-            _readers: open_channels(deployment.attempt.job, &deployment.inputs, &inbox, runtime),
+            _readers: open_channels(deployment.attempt.job, &deployment.inputs, &inbox, environment),
             inbox,
         }
     }

@@ -30,6 +30,7 @@ impl RealExecutor {
             data_address: "127.0.0.1:0".to_owned(),
             store: setup.store.clone(),
             chaos_dir: Some(setup.folder.path().join("chaos")),
+            routes: None,
             settings: setup.settings.clone(),
         };
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
