@@ -5,7 +5,7 @@ pub use crate::job::{
     SourceStatus, TaskContext, TaskError,
 };
 pub use crate::oracle::Expectation;
-pub use crate::plan::{FaultSpec, OutputFacts, Plan, Trigger, UserCodeFailure, UserCodeRule};
+pub use crate::plan::{FaultSpec, OutputFacts, Party, Plan, Trigger, UserCodeFailure, UserCodeRule};
 
 #[cfg(test)]
 mod tests {

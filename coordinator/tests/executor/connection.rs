@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use serde_json::json;
 use stormproof_coordinator::executor::{ExecutorError, run};
 use stormproof_coordinator::graph::{JobGraph, JobKind, JobRegistry, ResultPartitionType, ShipStrategy};
+use stormproof_coordinator::leadership::LeaderInfo;
 use stormproof_coordinator::runtime::protocol::ToExecutor;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Executor};
 use crate::jobs::{Numbers, Sequence, Stage};
 use crate::support::{DEADLINE, JOB, Log, until};
 
@@ -118,4 +122,47 @@ async fn without_a_leader_an_executor_gives_up_in_the_end() {
     let ready = ready.unwrap();
     assert_eq!((ready.name.as_str(), ready.rest, ready.rpc), ("executor-9", None, None));
     assert!(!work_dir.exists(), "what an earlier run left is swept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_executor_with_routes_waits_for_them_and_dials_there() {
+    let stage = Arc::new(Stage::default());
+    let mut cluster = Cluster::start(0, move || kept(&stage)).await;
+    let leader = std::fs::read(cluster.coordinator.ha.path().join("leader.json")).unwrap();
+    let leader: LeaderInfo = serde_json::from_slice(&leader).unwrap();
+    let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = cluster.config("executor-1");
+    let (work_dir, file) = (config.work_dir.clone(), cluster.folder.path().join("routes"));
+    config.routes = Some(file.clone());
+    let told = async {
+        until("the executor to be up", || work_dir.join("partitions").exists()).await;
+        let written = file.with_extension("tmp");
+        std::fs::write(&written, json!({ leader.name: front.local_addr().unwrap() }).to_string()).unwrap();
+        std::fs::rename(written, &file).unwrap();
+        let (mut executor, _) = front.accept().await.unwrap();
+        assert!(cluster.coordinator.log(|log| log.hellos.is_empty()), "it has dialled the coordinator itself");
+        let mut coordinator = TcpStream::connect(&leader.rpc).await.unwrap();
+        tokio::spawn(async move { copy_bidirectional(&mut executor, &mut coordinator).await });
+    };
+    let registry = JobRegistry::default();
+    let (executor, told) =
+        tokio::join!(Executor::start(&cluster.coordinator, config, &registry), tokio::time::timeout(DEADLINE, told));
+    told.unwrap();
+    cluster.executors.push(executor);
+    cluster.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn routes_that_cannot_be_understood_end_the_executor() {
+    let stage = Arc::new(Stage::default());
+    let cluster = Cluster::start(0, move || kept(&stage)).await;
+    let mut config = cluster.config("executor-9");
+    let file = cluster.folder.path().join("routes");
+    std::fs::write(&file, "executor-1 -> here").unwrap();
+    config.routes = Some(file);
+    let work_dir = config.work_dir.clone();
+    let ended = run(config, JobRegistry::default(), drop, std::future::pending());
+    let error = tokio::time::timeout(DEADLINE, ended).await.unwrap().unwrap_err();
+    assert!(matches!(error, ExecutorError::Routes(_)), "{error}");
+    assert!(!work_dir.exists(), "nothing is left");
 }

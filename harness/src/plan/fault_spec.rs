@@ -5,6 +5,7 @@ use std::fmt;
 use stormproof_chaos::fault::UserCodeRule;
 use stormproof_store::{Rule, RuleSet};
 
+use super::Party;
 use crate::target::Capability;
 
 /// A fault, before its victim is known.
@@ -59,6 +60,19 @@ pub enum FaultSpec {
     /// SIGSTOP the leading coordinator; healing continues it. (A bundled coordinator keeps its leadership meanwhile:
     /// the lock that stands for it is the kernel's.)
     HangCoordinator,
+    /// Nothing passes from one party of the cluster to another, with `both_ways` nor back: connections stay open and
+    /// silent. What is held back arrives when it is healed. (The acknowledgements of TCP itself are not held.)
+    PartitionNetwork {
+        /// Whose bytes vanish.
+        from: Party,
+        /// On their way to whom.
+        to: Party,
+        /// The other direction is silent, too.
+        both_ways: bool,
+    },
+    /// Nothing passes between the leading coordinator and any executor; its REST API and its way to the store are
+    /// whole.
+    IsolateCoordinator,
     /// Delete what this (finished) task produced, where it lies.
     DropPartitionOf {
         /// The producing vertex.
@@ -133,16 +147,22 @@ impl FaultSpec {
             Self::FailUserCodeByRule { .. } => Capability::UserCodeRules,
             Self::HurtStoreRequests { .. } => Capability::StoreRules,
             Self::BlackholeStore | Self::RefuseStore => Capability::StoreLink,
+            Self::PartitionNetwork { .. } | Self::IsolateCoordinator => Capability::NetworkLinks,
         }
     }
 
-    /// True if an executor's process is what it is done to.
+    /// True if an executor's process is what it is done to, or its network.
     #[must_use]
     pub fn hurts_executor(&self) -> bool {
-        matches!(self.needs(), Capability::ExecutorProcesses | Capability::ExecutorExit)
+        match self {
+            Self::PartitionNetwork { from, to, .. } => {
+                [from, to].iter().any(|party| matches!(party, Party::ExecutorOf { .. }))
+            }
+            _ => matches!(self.needs(), Capability::ExecutorProcesses | Capability::ExecutorExit),
+        }
     }
 
-    /// Finds a number that makes no sense.
+    /// Finds what makes no sense.
     ///
     /// # Errors
     /// Which, and what it must be.
@@ -160,6 +180,9 @@ impl FaultSpec {
             Self::HurtStoreRequests { rule } => RuleSet::of([rule.clone()]).check().map_err(|error| error.to_string()),
             Self::SlowExecutorOf { percent, .. } if !(1..=99).contains(percent) => {
                 Err("`percent` must be from 1 to 99; to stop it altogether, hang it".to_owned())
+            }
+            Self::PartitionNetwork { from, to, .. } if from == to && *from != Party::AllExecutors => {
+                Err("a network is between two different ones".to_owned())
             }
             _ => Ok(()),
         }
@@ -187,6 +210,11 @@ impl fmt::Display for FaultSpec {
                 write!(f, "limit the files of the executor of {vertex}[{subtask}] to {bytes} bytes")
             }
             Self::HangCoordinator => f.write_str("hang the leading coordinator"),
+            Self::PartitionNetwork { from, to, both_ways: true } => {
+                write!(f, "cut the network between {from} and {to}")
+            }
+            Self::PartitionNetwork { from, to, both_ways: false } => write!(f, "cut the network from {from} to {to}"),
+            Self::IsolateCoordinator => f.write_str("isolate the leading coordinator"),
             Self::KillCoordinator => f.write_str("kill the leading coordinator"),
             Self::DropPartitionOf { vertex, subtask } => write!(f, "drop the partitions of {vertex}[{subtask}]"),
             Self::HidePartitionOf { vertex, subtask } => write!(f, "hide the partitions of {vertex}[{subtask}]"),

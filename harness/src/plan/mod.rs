@@ -5,6 +5,7 @@
 mod budget;
 mod facts;
 mod fault_spec;
+mod party;
 mod trigger;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use budget::{Budget, Hurt, OverBudget};
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
+pub use party::Party;
 pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};
 pub use stormproof_store::{Effect as StoreEffect, Nth, Operation as StoreOperation, Rule as StoreRule};
 pub use trigger::Trigger;
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_makes_no_sense_is_refused_before_anything_starts() {
+    fn a_fault_that_makes_no_sense_is_refused_before_anything_starts() {
         let error = |rule: UserCodeRule| {
             let fail = FaultSpec::FailUserCodeByRule { vertex: "count".into(), subtask: 1, rule };
             plan().fault("fail", fail, Trigger::BeforeSubmission).check().expect_err("refused").to_string()
@@ -353,6 +355,13 @@ mod tests {
         let slow = FaultSpec::SlowExecutorOf { vertex: "count".into(), subtask: 1, percent: 100 };
         let slow = plan().fault("slow", slow, Trigger::BeforeSubmission).check().expect_err("refused").to_string();
         assert!(slow.contains("from 1 to 99"), "{slow}");
+        let alone = FaultSpec::PartitionNetwork {
+            from: Party::LeadingCoordinator,
+            to: Party::LeadingCoordinator,
+            both_ways: true,
+        };
+        let alone = plan().fault("cut", alone, Trigger::BeforeSubmission).check().expect_err("refused").to_string();
+        assert!(alone.contains("`cut`") && alone.contains("two different ones"), "{alone}");
         let rule = StoreRule::new("reads fail", StoreEffect::InternalError).nth(Nth::only(0));
         let hurt = plan().fault("hurt", FaultSpec::HurtStoreRequests { rule }, Trigger::BeforeSubmission);
         let hurt = hurt.check().expect_err("refused").to_string();

@@ -88,6 +88,7 @@ fn bundled_config(plan: &Plan, options: &RunOptions) -> BundledConfig {
         stop: options.stop.clone(),
         parts: options.parts.clone(),
         lease_ttl: Some(options.lease_ttl),
+        network_links: plan.needs().contains(&Capability::NetworkLinks),
         ..BundledConfig::default()
     }
 }

@@ -230,6 +230,16 @@ fn the_lease_of_a_run_is_that_of_its_proxy_as_well() {
     assert_eq!(config.lease_ttl, Some(lease_ttl));
 }
 
+#[test]
+fn only_a_plan_that_cuts_the_network_gets_proxies_on_it() {
+    let has_links = |fault| {
+        let plan = Plan::new("a::b", "", "job").fault("it", fault, Trigger::AllTasksRunning);
+        bundled_config(&plan, &RunOptions::new("run", "again")).network_links
+    };
+    assert!(has_links(FaultSpec::IsolateCoordinator));
+    assert!(!has_links(FaultSpec::HangCoordinator));
+}
+
 #[tokio::test]
 async fn a_fault_that_behaves_lets_the_job_be_judged() {
     let came = run(Misdeed::None, "FINISHED", true).await;

@@ -32,6 +32,8 @@ pub enum Capability {
     CoordinatorProcesses,
     /// Stop the coordinator's process for a while.
     CoordinatorStop,
+    /// Cut the network between executors, or between them and a coordinator.
+    NetworkLinks,
     /// Delete, hide or corrupt a result partition where it lies.
     Partitions,
     /// Make user code fail or wait.
@@ -57,6 +59,7 @@ impl Capability {
             Self::ExecutorExit => "executor-exit",
             Self::CoordinatorStop => "coordinator-stop",
             Self::CoordinatorProcesses => "coordinator-processes",
+            Self::NetworkLinks => "network-links",
             Self::Partitions => "partitions",
             Self::UserCode => "user-code",
             Self::UserCodeRules => "user-code-rules",

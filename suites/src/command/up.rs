@@ -60,6 +60,7 @@ pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
             seed: 0,
             parts,
             lease_ttl: None,
+            network_links: false,
             stop: stop.clone(),
         };
         let cluster = match BundledCluster::start(config).await {

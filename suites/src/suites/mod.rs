@@ -2,6 +2,7 @@
 
 mod batch;
 mod check;
+mod network;
 mod partitions;
 mod processes;
 mod store;
@@ -29,6 +30,7 @@ pub fn of_each_fault(input: &Path) -> Vec<Plan> {
     plans.extend(processes::plans(input));
     plans.extend(triggers::plans());
     plans.extend(store::plans());
+    plans.extend(network::plans());
     plans
 }
 

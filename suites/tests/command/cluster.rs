@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{DEADLINE, Finished, Running, Sandbox, eventually};
+use crate::support::{DEADLINE, Finished, Running, Sandbox, eventually, listening_sockets};
 
 /// A cluster that `up` started.
 struct Up {
@@ -63,6 +63,8 @@ fn up_says_all_endpoints_on_one_line_and_ends_cleanly_at_sigterm() {
     for endpoint in &endpoints {
         TcpStream::connect(endpoint).unwrap_or_else(|error| panic!("{endpoint}: {error}"));
     }
+    let own = listening_sockets(up.running.pid());
+    assert_eq!(own.len(), 3, "the store, the proxy in front of it and its API; no network is to be cut");
     let said: BTreeMap<String, u32> = serde_json::from_value(up.ready["processes"].clone()).unwrap();
     let mut children: Vec<u32> = up
         .sandbox

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
 use stormproof_chaos::journal::DEFAULT_TTL;
+use stormproof_chaos::toxiproxy::ToxiproxyClient;
 use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, StoreConfig};
 use tokio::time::{Instant, sleep};
 
 use super::proxy::Proxy;
 use super::store::Store;
-use super::{BundledConfig, PartChoices, Timings, make_dir};
+use super::{BundledConfig, PartChoices, Timings, links, make_dir};
 use crate::flink::RestClient;
 use crate::guard::Guard;
 use crate::role::{Child, Launcher, Role};
-use crate::target::TargetError;
+use crate::target::{Capability, TargetError};
 
 /// How long the cluster may take until every executor has registered.
 const UP_DEADLINE: Duration = Duration::from_secs(30);
@@ -67,9 +68,22 @@ impl Parts {
         let ha_dir = config.ha_dir.clone().unwrap_or_else(|| guard.quick_dir().join("ha"));
         make_dir(&faults_dir)?;
         make_dir(&ha_dir)?;
-        let store = &infrastructure.store_config;
-        let bring_up = BringUp { launcher, config, store, work_dir, faults_dir: &faults_dir, ha_dir: &ha_dir };
+        let has_links = config.capabilities().contains(&Capability::NetworkLinks);
+        let routes_dir = has_links.then(|| work_dir.join("routes"));
+        if let Some(folder) = &routes_dir {
+            make_dir(folder)?;
+        }
+        let bring_up = BringUp {
+            launcher,
+            config,
+            store: &infrastructure.store_config,
+            work_dir,
+            faults_dir: &faults_dir,
+            ha_dir: &ha_dir,
+            routes_dir: routes_dir.as_deref(),
+        };
         let children = bring_up.processes().await?;
+        bring_up.connect(&infrastructure.link.client, &children).await?;
         let rest = bring_up.registered(&children).await?;
         let timings = Timings { store_and_proxy, ready: began.elapsed() };
         Ok(Self { infrastructure, faults_dir, children, rest, timings })
@@ -84,6 +98,8 @@ struct BringUp<'a> {
     work_dir: &'a Path,
     faults_dir: &'a Path,
     ha_dir: &'a Path,
+    /// None: everybody is dialled directly.
+    routes_dir: Option<&'a Path>,
 }
 
 impl BringUp<'_> {
@@ -136,9 +152,18 @@ impl BringUp<'_> {
             data_address: "127.0.0.1:0".to_owned(),
             store: Some(self.store.clone()),
             chaos_dir: Some(self.faults_dir.to_owned()),
+            routes: self.routes_dir.map(|folder| links::routes_file(folder, &name)),
             settings: self.config.settings(),
         };
         Ok(self.launcher.launch(Role::Executor, &name, &config, &self.log(&name)).await?)
+    }
+
+    /// Executors that are to have routes wait for them.
+    async fn connect(&self, proxies: &ToxiproxyClient, children: &[Child]) -> Result<(), TargetError> {
+        match self.routes_dir {
+            Some(folder) => links::lay(proxies, children, folder).await,
+            None => Ok(()),
+        }
     }
 
     fn log(&self, name: &str) -> PathBuf {

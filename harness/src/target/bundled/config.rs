@@ -30,6 +30,9 @@ pub struct BundledConfig {
     /// For how long the embedded proxy keeps a fault that nobody renews; [`DEFAULT_TTL`](stormproof_chaos::journal::DEFAULT_TTL)
     /// if absent. A real one knows no leases.
     pub lease_ttl: Option<Duration>,
+    /// Put a proxy on every link between executors, and between them and the coordinators; an embedded one is needed for
+    /// that. See [`Capability::NetworkLinks`].
+    pub network_links: bool,
     /// Gives the start up once it is cancelled.
     pub stop: CancellationToken,
 }
@@ -73,6 +76,10 @@ impl BundledConfig {
         // A real proxy counts bytes when a connection ends.
         if self.parts.proxy == PartChoice::Embedded {
             all.insert(Capability::LinkTraffic);
+            // Nor does it say what its toxics did.
+            if self.network_links {
+                all.insert(Capability::NetworkLinks);
+            }
         }
         all
     }
@@ -105,6 +112,18 @@ mod tests {
         // Of a net for documentation: never of this machine.
         let error = config("192.0.2.1:80".parse().unwrap()).check().unwrap_err();
         assert!(matches!(error, TargetError::Address { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_network_can_be_cut_only_where_embedded_proxies_were_asked_for() {
+        let can = |network_links, proxy| {
+            let parts = PartChoices { proxy, ..PartChoices::default() };
+            let config = BundledConfig { network_links, parts, ..BundledConfig::default() };
+            config.capabilities().contains(&Capability::NetworkLinks)
+        };
+        assert!(can(true, PartChoice::Embedded));
+        assert!(!can(false, PartChoice::Embedded), "there are no proxies");
+        assert!(!can(true, PartChoice::Real("toxiproxy-server".into())), "it would not say what it did");
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! From a fault as the plan names it to the process, folder or proxy of this cluster.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use stormproof_chaos::fault::{
     BlackholeStore, CorruptPartition, DropPartition, ExitProcess, FailUserCode, FailUserCodeByRule, Fault, HangProcess,
-    HidePartition, HoldUserCode, KillProcess, LimitFiles, RefuseStore, SlowProcess,
+    HidePartition, HoldUserCode, KillProcess, LimitFiles, PartitionNetwork, RefuseStore, SlowProcess,
 };
 use stormproof_coordinator::graph::VertexId;
 
-use super::BundledCluster;
 use super::store_rule::HurtStoreRequests;
-use crate::plan::FaultSpec;
+use super::{BundledCluster, links};
+use crate::plan::{FaultSpec, Party};
+use crate::role::Role;
 use crate::target::TargetError;
 use crate::timeline::{Losses, PartitionName, TaskName, Timeline};
 
@@ -56,6 +58,14 @@ pub(super) fn resolve(
         FaultSpec::KillCoordinator => {
             let name = leader(cluster)?;
             (Box::new(KillProcess::new("kill-coordinator", &name, process(cluster, &name)?)), none())
+        }
+        FaultSpec::PartitionNetwork { from, to, both_ways } => {
+            let party = |party| parties(cluster, timeline, job, party);
+            partition(cluster, "partition-network", [&party(from)?, &party(to)?], *both_ways, tag)?
+        }
+        FaultSpec::IsolateCoordinator => {
+            let leader = BTreeSet::from([leader(cluster)?]);
+            partition(cluster, "isolate-coordinator", [&executors(cluster), &leader], true, tag)?
         }
         FaultSpec::DropPartitionOf { vertex, subtask } => {
             let (name, folders, losses) = partitions(cluster, timeline, job, vertex, *subtask)?;
@@ -116,6 +126,45 @@ fn leader(cluster: &BundledCluster) -> Result<String, TargetError> {
         what: format!("the leader at {address} is no coordinator of this cluster"),
         hint: "this is a bug".to_owned(),
     })
+}
+
+/// The names of all executors.
+fn executors(cluster: &BundledCluster) -> BTreeSet<String> {
+    let executors = cluster.children.iter().filter(|child| child.role == Role::Executor);
+    executors.map(|child| child.name.clone()).collect()
+}
+
+/// Who is meant.
+fn parties(
+    cluster: &BundledCluster,
+    timeline: &Timeline,
+    job: Option<&str>,
+    party: &Party,
+) -> Result<BTreeSet<String>, TargetError> {
+    Ok(match party {
+        Party::ExecutorOf { vertex, subtask } => BTreeSet::from([executor_of(timeline, job, vertex, *subtask)?]),
+        Party::AllExecutors => executors(cluster),
+        Party::LeadingCoordinator => BTreeSet::from([leader(cluster)?]),
+    })
+}
+
+/// The links between two sides fall silent. Tasks of any executor on either side may fail of it.
+fn partition(
+    cluster: &BundledCluster,
+    kind: &'static str,
+    [from, to]: [&BTreeSet<String>; 2],
+    both_ways: bool,
+    tag: &str,
+) -> Result<(Box<dyn Fault>, Losses), TargetError> {
+    let executors = executors(cluster);
+    let silent = links::between(from, to, both_ways, &executors)?;
+    let (one, other) = (links::names(from), links::names(to));
+    let target =
+        if both_ways { format!("links between {one} and {other}") } else { format!("links from {one} to {other}") };
+    let link = &cluster.link;
+    let fault = PartitionNetwork::new(kind, target, &link.client, &silent, tag, link.lease_ttl);
+    let impaired = from.union(to).filter(|party| executors.contains(*party)).cloned().collect();
+    Ok((Box::new(fault), Losses { impaired, ..Losses::default() }))
 }
 
 /// The name of a task whose partitions are broken, where they lie, and that they are lost.

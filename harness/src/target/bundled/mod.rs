@@ -1,5 +1,6 @@
 //! The bundled cluster: coordinator and executors as processes of this binary, an S3 server, and a Toxiproxy in front
-//! of it; both embedded, or real ones as processes.
+//! of it; both embedded, or real ones as processes. If the network is to be cut, a proxy on every link between its
+//! parties, too.
 //!
 //! Nothing is left behind: a [guardian](stormproof_chaos::guardian) is started before anything else and tidies up
 //! however we end.
@@ -8,6 +9,7 @@ mod bring_up;
 mod choice;
 mod config;
 mod faults;
+mod links;
 mod minio;
 mod proxy;
 mod store;
