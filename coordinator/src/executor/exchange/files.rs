@@ -179,6 +179,8 @@ pub(crate) enum DamagedFile {
     Io(#[from] io::Error),
     #[error("a frame's checksum is wrong")]
     Checksum,
+    #[error("what is there is no file")]
+    Alien,
 }
 
 impl DamagedFile {
@@ -195,7 +197,12 @@ pub(crate) struct FileReader {
 
 impl FileReader {
     pub(crate) fn open(partition: &FilePartition, subpartition: u32) -> Result<Self, DamagedFile> {
-        Ok(Self { file: BufReader::with_capacity(16 * 1024, File::open(partition.file(subpartition))?) })
+        let path = partition.file(subpartition);
+        // Whatever else is there in its place might never be opened, or never end.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(DamagedFile::Alien);
+        }
+        Ok(Self { file: BufReader::with_capacity(16 * 1024, File::open(path)?) })
     }
 
     /// The next frames: at least one, and nothing after `EndOfPartition`.
@@ -218,7 +225,8 @@ impl FileReader {
         let mut header = [[0; 4]; 2];
         self.file.read_exact(header.as_flattened_mut())?;
         let [size, checksum] = header.map(u32::from_be_bytes);
-        if size as usize > MAX_FRAME_BYTES {
+        // No frame is empty: an endless file of zeros would be an endless chunk of them.
+        if size == 0 || size as usize > MAX_FRAME_BYTES {
             return Err(DamagedFile::Checksum);
         }
         let mut body = BytesMut::zeroed(size as usize);
@@ -289,6 +297,12 @@ mod tests {
             std::fs::write(&path, &bad).unwrap();
             assert!(read(&partition, 0).is_err(), "byte {position} flipped");
         }
+        std::fs::write(&path, [0; 800]).unwrap();
+        assert!(read(&partition, 0).is_err(), "only zeros");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(read(&partition, 0).is_err(), "it has no end");
+        std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, &good).unwrap();
         assert_eq!(read(&partition, 0).unwrap(), 2);
     }
