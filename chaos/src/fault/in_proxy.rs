@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Description, FaultError};
-use crate::toxiproxy::{ClientError, ProxyLease, Toxic, ToxiproxyClient};
+use crate::toxiproxy::{BadToxic, ClientError, ProxyLease, Toxic, ToxiproxyClient};
 
 /// One proxy of a server, and the lease on what is done to it.
 #[derive(Debug)]
@@ -100,24 +100,15 @@ fn not_done(error: ClientError, fault: impl Fn() -> Description) -> FaultError {
     if error.is_lease_lost() { FaultError::LeaseLost { fault: fault() } } else { error.into() }
 }
 
-/// The server has ignored it, so that the toxic is not the one that was asked for.
-#[derive(Debug, thiserror::Error)]
-#[error("there a {kind} toxic has no attribute {attribute}; it has {has}")]
-struct UnknownAttribute {
-    kind: String,
-    attribute: String,
-    has: String,
-}
-
-/// Every attribute of `asked` is in `added`. One that is 0 need not be shown, and Go does not mind capital letters.
-fn check_attributes(asked: &Toxic, added: &Toxic) -> Result<(), UnknownAttribute> {
+/// Every attribute of `asked` is in `added`: a server that does not know one ignores it. One that is 0 need not be shown,
+/// and Go does not mind capital letters.
+fn check_attributes(asked: &Toxic, added: &Toxic) -> Result<(), BadToxic> {
     let is_known = |name: &str| added.attributes.keys().any(|known| known.eq_ignore_ascii_case(name));
     let Some((name, _)) = asked.attributes.iter().find(|(name, value)| *value != 0 && !is_known(name)) else {
         return Ok(());
     };
     let known: Vec<&str> = added.attributes.keys().map(String::as_str).collect();
-    let has = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Err(UnknownAttribute { kind: asked.kind.clone(), attribute: name.clone(), has })
+    Err(BadToxic::unknown(&asked.kind, name, &known))
 }
 
 async fn end(lease: Option<ProxyLease>) -> Result<(), ClientError> {

@@ -53,7 +53,7 @@ mod stream;
 pub mod toxic;
 mod toxics;
 
-pub use client::{ApiUrl, BadApiUrl, ClientError, Proxy, ProxyLease, ProxyUpdate, Toxic, ToxiproxyClient};
+pub use client::{ApiUrl, BadApiUrl, BadToxic, ClientError, Proxy, ProxyLease, ProxyUpdate, Toxic, ToxiproxyClient};
 pub use effects::{ProxyEffects, ToxicEffects};
 pub use server::{DialFailure, ServerConfig, ServerError, ToxiproxyServer};
 pub use stream::Stream;

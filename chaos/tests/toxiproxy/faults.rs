@@ -108,7 +108,7 @@ async fn an_attribute_that_the_server_ignores_is_refused(server: Server) {
     let mut fault = ProxyToxics::one(world.client.clone(), "p", toxic, TAG, DEFAULT_TTL);
     let refused = fault.inject().await.expect_err("refused");
     let source = std::error::Error::source(&refused).expect("why").to_string();
-    assert_eq!(source, "there a bandwidth toxic has no attribute rat; it has rate");
+    assert_eq!(source, "a bandwidth toxic has no attribute rat; it has rate");
     fault.heal().await.expect("taken back");
     assert!(fault.is_healed().await.expect("known"));
 }

@@ -226,14 +226,19 @@ fn what_must_not_be_hurt_is_refused_before_the_first_call() {
 fn bad_input_is_told_apart_from_what_is_not_there() {
     let sandbox = Sandbox::new();
     let (proxy, server) = ProxyServer::start(&sandbox);
-    let bad: [(&[&str], &str); 7] = [
+    let bad: [(&[&str], &str); 9] = [
         (&["--type", "latencyy"], "invalid toxic type"),
         (&["--type", "bandwidth", "--attribute", "rat=1000"], "no attribute rat; it has rate"),
-        (&["--type", "latency", "--proxy-api", "http://me:secret@127.0.0.1"], "…@127.0.0.1` is no base URL"),
+        (&["--type", "latency", "--attribute", "latncy=500"], "no attribute latncy; it has latency, jitter"),
+        (
+            &["--type", "slicer", "-a", "delay=5"],
+            "needs the attribute average_size; it has average_size, size_variation",
+        ),
+        (&["--type", "noop", "--proxy-api", "http://me:secret@127.0.0.1"], "…@127.0.0.1` is no base URL"),
         (&["--type", "latency", "--attribute", "latency"], "key=value"),
         (&["--type", "latency", "--for", "30"], "e.g. 500ms, 30s or 2min"),
         (&["--type", "latency", "--toxicity", "2"], "within 0 and 1"),
-        (&["--type", "latency", "--proxy-api", "127.0.0.1"], "no base URL"),
+        (&["--type", "noop", "--proxy-api", "127.0.0.1"], "no base URL"),
     ];
     for (more, why) in bad {
         let place: &[&str] = if more.contains(&"--proxy-api") { &[] } else { &["--proxy-api", &server.api] };
@@ -248,6 +253,15 @@ fn bad_input_is_told_apart_from_what_is_not_there() {
     taken.refused(&["holds another run's journal"]);
     assert!(server.is_whole());
     assert_only_left(&sandbox, &proxy);
+}
+
+#[test]
+fn the_help_names_the_attributes_of_each_type() {
+    let help = Sandbox::new().run(&["inject", "toxic", "--help"]);
+    let stdout = &help.ended_quietly(0).stdout;
+    for line in ["  latency     latency [jitter]\n", "  timeout     [timeout] [deadline]\n", "  limit_data  bytes\n"] {
+        assert!(stdout.contains(line), "{line}: {stdout}");
+    }
 }
 
 #[test]

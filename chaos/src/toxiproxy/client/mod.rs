@@ -4,11 +4,13 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `check` | whether a toxic would do what its attributes say |
 //! | `model` | proxies and toxics as clients see them |
 //! | `lease` | faults that end in the server if nobody renews them |
 //! | `reach` | whether a base URL stays on this machine |
 //! | `error` | what can go wrong, with the server's message |
 
+mod check;
 mod error;
 mod lease;
 mod model;
@@ -21,6 +23,7 @@ use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use check::BadToxic;
 pub use error::ClientError;
 pub use lease::ProxyLease;
 pub use model::{Proxy, ProxyUpdate, Toxic};

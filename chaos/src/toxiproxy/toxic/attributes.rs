@@ -43,6 +43,10 @@ pub enum Attributes {
 /// A field of an attribute set: its name on the wire and where its value lies.
 pub type Field<'a> = (&'static str, &'a mut i64);
 
+/// The names of all types.
+pub const TYPES: [&str; 9] =
+    ["latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data", "noop", "hold"];
+
 impl Attributes {
     /// The attributes of a type, all 0; `None` for an unknown type.
     #[must_use]
@@ -76,6 +80,22 @@ impl Attributes {
             ],
             Attributes::LimitData(a) => vec![("bytes", &mut a.bytes)],
             Attributes::Noop(_) | Attributes::Hold(_) => Vec::new(),
+        }
+    }
+
+    /// The attribute that says what a toxic of this type is to do; without it, it would do nothing, or nothing that
+    /// anybody asks for. `None` if it can do without.
+    #[must_use]
+    pub fn main_field(&self) -> Option<&'static str> {
+        match self {
+            Attributes::Latency(_) => Some("latency"),
+            Attributes::Bandwidth(_) => Some("rate"),
+            Attributes::SlowClose(_) => Some("delay"),
+            Attributes::Slicer(_) => Some("average_size"),
+            Attributes::LimitData(_) => Some("bytes"),
+            // At once, and for good, are what both are used for.
+            Attributes::Timeout(_) | Attributes::ResetPeer(_) => None,
+            Attributes::Noop(_) | Attributes::Hold(_) => None,
         }
     }
 
@@ -162,12 +182,14 @@ mod tests {
 
     #[test]
     fn every_type_has_a_name_and_serialises_its_fields() {
-        for kind in ["latency", "bandwidth", "slow_close", "reset_peer", "slicer", "limit_data", "noop", "hold"] {
+        // An unused deadline does not show.
+        for kind in TYPES.into_iter().filter(|kind| *kind != "timeout") {
             let mut attributes = Attributes::of_type(kind).expect("a known type");
             let json = serde_json::to_value(&attributes).expect("plain numbers");
             let names: Vec<_> = attributes.fields().iter().map(|(name, _)| (*name).to_owned()).collect();
             assert_eq!(json.as_object().expect("an object").len(), names.len(), "{kind}");
             assert!(names.iter().all(|name| json[name] == 0), "{kind}: {json}");
+            assert!(attributes.main_field().is_none_or(|main| json[main] == 0), "{kind}: {json}");
         }
         assert_eq!(Attributes::of_type("packet_loss"), None);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use stormproof::chaos::journal::DEFAULT_TTL;
 use stormproof::chaos::toxiproxy::Stream;
+use stormproof::chaos::toxiproxy::toxic::attributes::{Attributes, TYPES};
 use stormproof::duration::parse_ms;
 
 /// Arguments of `stormproof inject`.
@@ -33,10 +34,11 @@ pub(super) enum FaultArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = types())]
 pub(super) struct ToxicArguments {
     #[command(flatten)]
     pub(super) place: PlaceArguments,
-    /// Type of the toxic: latency, bandwidth, slow_close, timeout, reset_peer, slicer, limit_data, …
+    /// Type of the toxic, see below
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) kind: String,
     /// Attribute of the toxic, e.g. latency=500
@@ -162,6 +164,23 @@ impl FaultArguments {
             Self::Kill(_) => None,
         }
     }
+}
+
+/// Each type of toxic and its attributes, those that it needs in front of the others.
+fn types() -> String {
+    let types = TYPES.into_iter().filter_map(|kind| Some((kind, Attributes::of_type(kind)?)));
+    let lines = types.map(|(kind, mut attributes)| {
+        let main = attributes.main_field();
+        let shown = |name: &str| if Some(name) == main { name.to_owned() } else { format!("[{name}]") };
+        let names: Vec<String> = attributes.fields().into_iter().map(|(name, _)| shown(name)).collect();
+        format!("  {kind:12}{}", names.join(" ")).trim_end().to_owned()
+    });
+    let lines: Vec<String> = lines.collect();
+    format!(
+        "Types and their attributes, whole numbers ([] need not be given):\n{}\n\
+         Times are milliseconds (delay of slicer: microseconds), rate is KB/s, sizes are bytes.",
+        lines.join("\n")
+    )
 }
 
 /// As Flink writes durations, but a bare number is refused: it would be milliseconds.

@@ -148,9 +148,11 @@ fn process(pid: u32) -> Result<ProcessId, CommandError> {
 fn toxic(arguments: &ToxicArguments) -> Result<Toxic, CommandError> {
     let toxic = Toxic::of_kind(&arguments.kind, arguments.stream).with_toxicity(arguments.toxicity);
     let attributes = settings::pairs("--attribute", &arguments.attributes)?;
-    // A word that is no number is text: which attributes there are is the server's business.
+    // A word that is no number is text: what values make sense is the server's business.
     let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::from(text));
-    Ok(attributes.iter().fold(toxic, |toxic, (name, text)| toxic.with(name, value(text))))
+    let toxic = attributes.iter().fold(toxic, |toxic, (name, text)| toxic.with(name, value(text)));
+    toxic.check().map_err(|error| CommandError::bad_input(&error))?;
+    Ok(toxic)
 }
 
 impl Place {
