@@ -10,13 +10,26 @@ use crate::toxiproxy::{BadToxic, ClientError, ProxyLease, Toxic, ToxiproxyClient
 pub(super) struct InProxy {
     pub(super) client: ToxiproxyClient,
     pub(super) proxy: String,
+    /// Where it listens and where it leads to, for people; empty if nobody has said.
+    way: String,
     lease_ttl: Duration,
     lease: Option<ProxyLease>,
 }
 
 impl InProxy {
     pub(super) fn new(client: ToxiproxyClient, proxy: String, lease_ttl: Duration) -> Self {
-        Self { client, proxy, lease_ttl, lease: None }
+        Self { client, proxy, way: String::new(), lease_ttl, lease: None }
+    }
+
+    /// The same, of which is told where it `listen`s and where it leads to.
+    pub(super) fn with_way(mut self, listen: &str, upstream: &str) -> Self {
+        self.way = format!(" ({listen} → {upstream})");
+        self
+    }
+
+    /// The proxy, its way and its server.
+    pub(super) fn target(&self) -> String {
+        format!("proxy {}{} of {}", self.proxy, self.way, self.client.base_url())
     }
 
     /// Whether the server is ours: only ours gives leases.

@@ -25,6 +25,13 @@ impl ProxyDown {
         Self { at: InProxy::new(client, proxy.to_owned(), lease_ttl), cut_before: 0 }
     }
 
+    /// The same fault, whose description says where the proxy listens and where it leads to.
+    #[must_use]
+    pub fn with_way(mut self, listen: &str, upstream: &str) -> Self {
+        self.at = self.at.with_way(listen, upstream);
+        self
+    }
+
     /// Connections that the proxy has cut so far; none is known of a real Toxiproxy.
     async fn cut(&self) -> Result<u64, FaultError> {
         match self.at.client.effects(&self.at.proxy).await {
@@ -37,7 +44,7 @@ impl ProxyDown {
 #[async_trait]
 impl Fault for ProxyDown {
     fn describe(&self) -> Description {
-        Description { kind: "refuse", target: format!("proxy {} of {}", self.at.proxy, self.at.client.base_url()) }
+        Description { kind: "refuse", target: self.at.target() }
     }
 
     fn undo(&self) -> Vec<Undo> {

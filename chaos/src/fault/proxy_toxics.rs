@@ -65,6 +65,13 @@ impl ProxyToxics {
         Self { kind, at: InProxy::new(client, proxy.to_owned(), lease_ttl), toxics }
     }
 
+    /// The same fault, whose description says where the proxy listens and where it leads to.
+    #[must_use]
+    pub fn with_way(mut self, listen: &str, upstream: &str) -> Self {
+        self.at = self.at.with_way(listen, upstream);
+        self
+    }
+
     /// The toxics as they are added.
     #[must_use]
     pub fn toxics(&self) -> &[Toxic] {
@@ -79,7 +86,7 @@ impl Fault for ProxyToxics {
             [toxic] => format!(" ({} {})", toxic.kind, toxic.stream),
             _ => String::new(),
         };
-        let target = format!("proxy {} of {}{what}", self.at.proxy, self.at.client.base_url());
+        let target = format!("{}{what}", self.at.target());
         Description { kind: self.kind, target }
     }
 

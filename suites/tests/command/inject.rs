@@ -90,6 +90,9 @@ fn a_toxic_that_nobody_felt_is_vacuous() {
     let (proxy, server) = ProxyServer::start(&sandbox);
     let finished = sandbox.run(&on_proxy(&server, "toxic", &[&LATENCY[..], &["--for", "200ms"]].concat()));
     assert!(ended(&finished, 4).stdout.ends_with("vacuous: nobody felt it\n"), "{finished:?}");
+    let api = &server.api;
+    let way = format!("on proxy db ({} → {}) of {api} (latency downstream)", server.listen(), server.upstream());
+    assert!(finished.stdout.contains(&way), "{way}: {finished:?}");
     assert!(finished.stdout.contains("the heal is verified"), "{finished:?}");
     assert!(server.is_whole());
     assert_only_left(&sandbox, &proxy);
@@ -117,6 +120,7 @@ fn a_black_hole_gives_back_what_it_held() {
     until_broken(&server);
     let asked = server.ask();
     let result = ended(&inject.finish(), 0).json();
+    assert_eq!((&result["listen"], &result["upstream"]), (&server.listen().into(), &server.upstream().into()));
     assert!(result["effects"]["bytes_held"].as_u64().unwrap() > 20, "{result}");
     assert!(answer(asked).contains("version"), "it only came late");
 }
@@ -275,6 +279,7 @@ fn a_dry_run_names_each_call_and_makes_none() {
     }
     let dry = sandbox.run(&on_proxy(&server, "refuse", &["--dry-run", "--json"])).ended_quietly(0).json();
     assert_eq!((&dry["undo"][0]["undo"], &dry["for-ms"]), (&"enable-proxy".into(), &30_000.into()));
+    assert_eq!((&dry["listen"], &dry["upstream"]), (&server.listen().into(), &server.upstream().into()));
     let pid = bystander.pid().to_string();
     for fault in ["hang", "kill"] {
         let dry = sandbox.run(&["inject", fault, "--pid", &pid, "--dry-run"]);

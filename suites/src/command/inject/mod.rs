@@ -49,7 +49,7 @@ pub(super) fn inject(arguments: &InjectArguments) -> Result<u8, CommandError> {
         let held = held.map_err(|error| not_held(&error))?;
         let code = exit_code(&held)?;
         if *json {
-            say(document(&held));
+            say(document(&held, victim.way()));
         } else {
             lines(&held).into_iter().for_each(say);
         }
@@ -67,6 +67,8 @@ fn show(victim: &Victim, hold: Option<&HoldArguments>, json: bool) {
         say(json!({
             "fault": what.kind,
             "target": what.target,
+            "listen": victim.way().map(|(listen, _)| listen),
+            "upstream": victim.way().map(|(_, upstream)| upstream),
             "for-ms": hold.map(ms),
             "steps": steps,
             "undo": fault.undo(),

@@ -68,11 +68,13 @@ pub(super) fn lines(held: &Held) -> Vec<String> {
     first.chain(ledger).chain(problems).chain([verdict]).collect()
 }
 
-/// As JSON.
-pub(super) fn document(held: &Held) -> Value {
+/// As JSON; `way` is where the proxy listens and where it leads to.
+pub(super) fn document(held: &Held, way: Option<(&str, &str)>) -> Value {
     json!({
         "fault": held.what.kind,
         "target": held.what.target,
+        "listen": way.map(|(listen, _)| listen),
+        "upstream": way.map(|(_, upstream)| upstream),
         "verdict": held.verdict().name(),
         "injected": held.injected,
         "held-ms": held.held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),

@@ -32,6 +32,8 @@ enum Chosen {
 struct Place {
     client: ToxiproxyClient,
     proxy: String,
+    listen: String,
+    upstream: String,
     /// Ours tells what its toxics did.
     is_ours: bool,
     is_enabled: bool,
@@ -71,7 +73,10 @@ impl Victim {
     pub(super) fn fault(&self, tag: &str) -> Box<dyn Fault> {
         match &self.fault {
             Chosen::Toxic { at, .. } | Chosen::Blackhole { at } => Box::new(self.toxics(at, tag)),
-            Chosen::Refuse { at } => Box::new(ProxyDown::new(at.client.clone(), &at.proxy, self.lease_ttl)),
+            Chosen::Refuse { at } => {
+                let fault = ProxyDown::new(at.client.clone(), &at.proxy, self.lease_ttl);
+                Box::new(fault.with_way(&at.listen, &at.upstream))
+            }
             Chosen::Hang { process } => Box::new(HangProcess::new("hang", process.name(), *process)),
             Chosen::Slow { process, percent } => Box::new(SlowProcess::new("slow", process.name(), *process, *percent)),
             Chosen::Kill { process } => Box::new(KillProcess::new("kill", process.name(), *process)),
@@ -80,9 +85,20 @@ impl Victim {
 
     fn toxics(&self, at: &Place, tag: &str) -> ProxyToxics {
         let client = at.client.clone();
-        match &self.fault {
+        let fault = match &self.fault {
             Chosen::Toxic { toxic, .. } => ProxyToxics::one(client, &at.proxy, toxic.clone(), tag, self.lease_ttl),
             _ => ProxyToxics::blackhole(client, &at.proxy, at.is_ours, tag, self.lease_ttl),
+        };
+        fault.with_way(&at.listen, &at.upstream)
+    }
+
+    /// Where the proxy listens and where it leads to; none for a process.
+    pub(super) fn way(&self) -> Option<(&str, &str)> {
+        match &self.fault {
+            Chosen::Toxic { at, .. } | Chosen::Blackhole { at } | Chosen::Refuse { at } => {
+                Some((&at.listen, &at.upstream))
+            }
+            Chosen::Hang { .. } | Chosen::Slow { .. } | Chosen::Kill { .. } => None,
         }
     }
 
@@ -174,7 +190,14 @@ impl Place {
             Err(error) if error.is_not_found() => false,
             other => other.map(|_| true).map_err(|error| CommandError::precondition(&error))?,
         };
-        Ok(Self { client, proxy: found.name, is_ours, is_enabled: found.enabled })
+        Ok(Self {
+            client,
+            proxy: found.name,
+            listen: found.listen,
+            upstream: found.upstream,
+            is_ours,
+            is_enabled: found.enabled,
+        })
     }
 }
 

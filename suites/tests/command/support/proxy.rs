@@ -43,6 +43,16 @@ impl ProxyServer {
         self.runtime.block_on(self.client.get(NAME)).unwrap()
     }
 
+    /// Where the proxy listens.
+    pub(crate) fn listen(&self) -> &str {
+        &self.listen
+    }
+
+    /// Where it leads to: the server's own API.
+    pub(crate) fn upstream(&self) -> &str {
+        self.api.strip_prefix("http://").unwrap()
+    }
+
     /// Nothing is broken.
     pub(crate) fn is_whole(&self) -> bool {
         let proxy = self.proxy();
