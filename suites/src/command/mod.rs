@@ -1,7 +1,6 @@
 //! The `stormproof` command: arguments in, exit code out.
 //!
-//! Results go to stdout, progress and logs to stderr. Exit codes: 0 pass · 1 fail · 2 usage or bad input · 3 invalid ·
-//! 4 vacuous · 5 inconclusive · 6 precondition · 7 refused · 130 interrupted.
+//! Results go to stdout, progress and logs to stderr; the exit codes of all commands stand in the help.
 
 mod doctor;
 mod explain;
@@ -29,9 +28,13 @@ use stormproof::job::JobRegistry;
 use stormproof::verdict::{EXIT_USAGE, Verdict};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// As in the README, which says more.
+const EXIT_CODES: &str = "Exit codes: 0 pass · 1 fail · 2 usage or bad input · 3 invalid · 4 vacuous · \
+    5 inconclusive · 6 precondition · 7 refused · 130 interrupted";
+
 /// Proves that a batch-and-stream engine recovers as it promises.
 #[derive(Debug, Parser)]
-#[command(name = "stormproof", version, about, arg_required_else_help = true)]
+#[command(name = "stormproof", version, about, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -158,4 +161,25 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
         handled.map(drop).map_err(|error| CommandError::internal(&error))?;
     }
     Ok(runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_readme_and_verdicts_name_the_same_exit_codes() {
+        let codes: Vec<(&str, &str)> = EXIT_CODES
+            .trim_start_matches("Exit codes: ")
+            .split(" · ")
+            .map(|code| code.split_once(' ').expect("a number and a name"))
+            .collect();
+        for (code, name) in &codes {
+            assert!(include_str!("../../../README.md").contains(&format!("| {code} | {name} |")), "{code} {name}");
+        }
+        for verdict in Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Skipped) {
+            let code = verdict.exit_code().to_string();
+            assert!(codes.contains(&(code.as_str(), verdict.name())), "{code} {verdict:?}");
+        }
+    }
 }
