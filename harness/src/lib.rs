@@ -24,6 +24,7 @@
 //! | [`oracle`] | judgements over a timeline |
 //! | [`report`] | run folders, `report.md`, `summary.json`, JUnit |
 //! | [`args`] | the command line of a test binary: libtest's flags, nextest's contract |
+//! | [`plural`] | numbers of things, in words |
 //! | [`verdict`] | the eight verdicts, how they combine, exit codes |
 //!
 //! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
@@ -39,6 +40,7 @@ mod main_function;
 pub mod observe;
 pub mod oracle;
 pub mod plan;
+pub mod plural;
 pub mod prelude;
 pub mod probe;
 pub mod report;

@@ -36,8 +36,8 @@ enum State {
 pub(super) struct HeldFaults<'a> {
     faults: Vec<(&'a PlannedFault, State)>,
     budget: &'a Budget,
-    /// All that was hurt so far.
-    ever: BTreeSet<Hurt>,
+    /// All that was hurt so far, each by the fault that was the first.
+    ever: BTreeMap<Hurt, String>,
     refused: bool,
     target: &'a dyn Target,
     recorder: Recorder,
@@ -61,7 +61,7 @@ impl<'a> HeldFaults<'a> {
         Self {
             faults,
             budget: &plan.budget,
-            ever: BTreeSet::new(),
+            ever: BTreeMap::new(),
             refused: false,
             target,
             recorder,
@@ -134,7 +134,9 @@ impl<'a> HeldFaults<'a> {
                 let since = facts.held_since(&fault.begin);
                 let after_fact_ms = since.map(|since| self.recorder.now_ms().saturating_sub(since));
                 self.record(position, FaultEvent::InPlace { after_fact_ms });
-                self.ever.extend(hurt.clone());
+                if let Some(hurt) = hurt.clone() {
+                    self.ever.entry(hurt).or_insert_with(|| fault.name.clone());
+                }
                 self.faults[position].1 = State::Held {
                     lease: Box::new(lease),
                     losses,
@@ -151,11 +153,11 @@ impl<'a> HeldFaults<'a> {
 
     /// Whether the budget allows what was found to be hurt by `fault`.
     fn admit(&self, fault: &str, asked: &Hurt, timeline: &Timeline) -> Result<(), OverBudget> {
-        let hurt = |(_, state): &(_, State)| match state {
-            State::Held { hurt, .. } => hurt.clone(),
+        let hurt = |(by, state): &(&PlannedFault, State)| match state {
+            State::Held { hurt, .. } => hurt.clone().map(|hurt| (hurt, by.name.clone())),
             State::Waiting | State::Over => None,
         };
-        let now: Vec<Hurt> = self.faults.iter().filter_map(hurt).collect();
+        let now: Vec<(Hurt, String)> = self.faults.iter().filter_map(hurt).collect();
         let executors = timeline.records().iter().filter_map(|record| match &record.kind {
             RecordKind::ExecutorRegistered { executor, .. } => Some(executor),
             _ => None,

@@ -10,8 +10,21 @@ use stormproof::store::{BackendError, RuleSet, Rules, S3Server, S3ServerConfig};
 use super::output::say;
 use super::{CommandError, runtime, stop};
 
+/// The example of [`RuleSet`], of which the rest can be guessed.
+const RULES: &str = "A rules file: the second read of any checkpoint's metadata waits for 3 s
+
+  seed = 7
+
+  [[rules]]
+  name = \"slow metadata\"
+  operations = [\"GetObject\"]
+  key = \"*/_metadata\"
+  nth = { first = 2, count = 1 }
+  effect = { kind = \"stall-headers\", ms = 3000 }";
+
 /// Arguments of `stormproof s3`.
 #[derive(Debug, Args)]
+#[command(after_help = RULES)]
 pub(super) struct S3Arguments {
     /// Address to listen on; port 0 takes any
     #[arg(long, default_value = "127.0.0.1:9000", value_name = "ADDR")]
@@ -25,7 +38,7 @@ pub(super) struct S3Arguments {
     /// Buckets to create
     #[arg(long = "bucket", value_name = "NAME")]
     buckets: Vec<String>,
-    /// Rules that hurt requests, as TOML (or JSON, if the name ends in .json); what each did is told at the end
+    /// Rules that hurt requests, as TOML, see below (or JSON, if the name ends in .json); what each did is told at the end
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     /// Folder in which everything is kept over a restart; made if it is not there. Without it all is in memory only

@@ -52,6 +52,22 @@ fn read_through(server: &Running) {
 }
 
 #[test]
+fn the_rules_that_help_shows_are_taken() {
+    let sandbox = Sandbox::new();
+    let help = sandbox.run(&["s3", "--help"]);
+    let (_, example) = help.ended_quietly(0).stdout.split_once("A rules file: ").unwrap();
+    let (_, rules) = example.split_once('\n').unwrap();
+    assert!(rules.contains("[[rules]]"), "{rules}");
+    sandbox.file("rules.toml", rules);
+    let server = sandbox.start(&["s3", "--listen", "127.0.0.1:0", "--rules", "rules.toml"]);
+    server.line();
+    server.signal(Signal::TERM);
+    let told = server.finish();
+    assert!(told.ended_quietly(0).stdout.contains("rule \"slow metadata\" matched 0"), "{told:?}");
+    sandbox.assert_nothing_left();
+}
+
+#[test]
 fn rules_of_a_file_act_and_are_counted() {
     for (name, text) in [("rules.toml", TOML), ("rules.json", JSON)] {
         let sandbox = Sandbox::new();
