@@ -36,7 +36,7 @@ const LISTED: usize = 8;
 const LONGEST: usize = 256;
 
 /// The end of a sentence that said `wanted` does not exist.
-pub(super) fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let lower = wanted.to_lowercase();
     let close = known.iter().filter(|name| name.len() <= LONGEST && wanted.len() <= LONGEST).min_by_key(|name| {

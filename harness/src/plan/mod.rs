@@ -5,6 +5,7 @@
 mod budget;
 mod facts;
 mod fault_spec;
+mod in_graph;
 mod party;
 mod trigger;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 pub use budget::{Budget, Hurt, OverBudget};
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
+pub use in_graph::NotInGraph;
 pub use party::Party;
 pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};
 pub use stormproof_store::{Effect as StoreEffect, Nth, Operation as StoreOperation, Rule as StoreRule};

@@ -20,7 +20,7 @@ pub use outcome::Outcome;
 pub(crate) use self::held::HEAL_DEADLINE;
 use self::held::HeldFaults;
 use crate::observe::Observer;
-use crate::plan::{FAULTS_PLACEHOLDER, Facts, JobCall, OUTPUT_PLACEHOLDER, Plan, PlanError, Trigger};
+use crate::plan::{FAULTS_PLACEHOLDER, Facts, JobCall, NotInGraph, OUTPUT_PLACEHOLDER, Plan, PlanError, Trigger};
 use crate::probe::{ProbeConfig, Prober, ask_job};
 use crate::report::TIMELINE;
 use crate::role::chain;
@@ -238,6 +238,7 @@ impl<'a> Runner<'a> {
     async fn watch(&mut self, job: &str, output: &Path) {
         let mut observer = Observer::new(self.target.rest().clone(), self.recorder.clone(), job);
         let prober = self.start_probes(job);
+        let mut is_checked = false;
         while !observer.is_over() && !self.held.is_refused() && Instant::now() < self.ends {
             let mut look = pin!(observer.look());
             // An unanswered look is what the probes measure; here it only means that there is nothing new.
@@ -249,6 +250,13 @@ impl<'a> Runner<'a> {
             self.note_store_requests();
             self.note_link_traffic().await;
             self.take_facts();
+            if !is_checked && let Some(checked) = self.check_names(job) {
+                is_checked = true;
+                if let Err(error) = checked {
+                    self.outcome(Verdict::Invalid, error.to_string());
+                    break;
+                }
+            }
             self.step(job).await;
             self.options.progress.status(&self.plan.name, self.facts.status().unwrap_or("submitted"));
             sleep(LOOK_EVERY).await;
@@ -268,6 +276,13 @@ impl<'a> Runner<'a> {
         self.note_store_requests();
         self.note_output(output);
         self.note_leftovers(job).await;
+    }
+
+    /// Whether the plan speaks of what the job has; none until the job's graph was seen.
+    fn check_names(&self, job: &str) -> Option<Result<(), NotInGraph>> {
+        let timeline = self.recorder.timeline();
+        let graph = timeline.plan(job).filter(|graph| !graph.vertices.is_empty())?;
+        Some(self.plan.check_names(graph))
     }
 
     async fn step(&mut self, job: &str) {

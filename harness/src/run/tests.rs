@@ -165,13 +165,23 @@ async fn run(misdeed: Misdeed, expected: &str, takes_jobs: bool) -> Came {
     run_plan(plan, misdeed, takes_jobs).await
 }
 
-async fn run_plan(mut plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
-    let server = Server::start().await;
+/// A finished job as a real cluster told of it.
+fn finished_job() -> serde_json::Value {
     let sample = include_str!("../../tests/flink-rest/2.3.0/batch_finished_after_tm_kill_job.json");
-    let mut job: serde_json::Value = serde_json::from_str(sample).expect("JSON");
+    serde_json::from_str(sample).expect("JSON")
+}
+
+async fn run_plan(plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
+    let mut job = finished_job();
     // How its tasks fared is not the question.
     job["vertices"] = serde_json::json!([]);
     job["plan"]["nodes"] = serde_json::json!([]);
+    run_plan_of(job, plan, misdeed, takes_jobs).await
+}
+
+/// Runs `plan`, whose job is told of as `job`.
+async fn run_plan_of(job: serde_json::Value, mut plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
+    let server = Server::start().await;
     for (path, body) in [
         ("jobs/j", job.to_string()),
         ("taskmanagers", r#"{"taskmanagers": []}"#.to_owned()),
@@ -322,4 +332,20 @@ async fn a_fault_is_healed_when_its_time_is_over_whatever_its_plan_waits_for() {
     let came = run_plan(plan, Misdeed::None, true).await;
     assert_eq!((came.verdict, came.open), (Verdict::Pass, 0), "{}", came.words);
     assert!(came.notes.iter().any(|note| note.contains("`scripted` was healed because")), "{:?}", came.notes);
+}
+
+// The job runs on for as long as anybody looks, and the fault would wait for its trigger all that time.
+#[tokio::test]
+async fn a_vertex_that_the_job_does_not_have_ends_the_run_at_once() {
+    let mut job = finished_job();
+    job["state"] = "RUNNING".into();
+    let name = job["vertices"][0]["name"].as_str().expect("a name").to_owned();
+    let fail = |vertex: &str| FaultSpec::FailUserCode { vertex: vertex.to_owned(), subtask: 0 };
+    let plan = Plan::new("stage::typo", "", "job").fault("fail", fail(&format!("{name}x")), Trigger::Never);
+    let came = run_plan_of(job, plan, Misdeed::None, true).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Invalid, 0), "{}", came.words);
+    let why = format!("fault `fail`: job `job` has no vertex `{name}x`; did you mean `{name}`?");
+    assert!(came.words.contains(&why), "{why}: {}", came.words);
+    let late = came.notes.iter().any(|note| note.ends_with("after 20 s"));
+    assert!(!late && came.calls.is_empty(), "{:?} {:?}", came.notes, came.calls);
 }
