@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Judgement, judgement};
+use crate::plural::{counted, effects};
 use crate::timeline::{FaultEvent, RecordKind, Timeline};
 use crate::verdict::Verdict;
 
@@ -49,18 +50,19 @@ pub fn judge(timeline: &Timeline) -> Option<Judgement> {
     let verdict = Verdict::of_run(found.iter().map(|(_, _, (verdict, _))| *verdict));
     let of = |wanted| found.iter().filter(|(_, _, (verdict, _))| *verdict == wanted).count();
     let summary = match verdict {
+        Verdict::Pass if found.len() == 1 => "1 fault took effect and was healed".to_owned(),
         Verdict::Pass => format!("{} faults took effect and were healed", found.len()),
         _ => format!(
-            "of {} faults, {} broke and {} had no effect",
-            found.len(),
+            "of {}, {} broke and {} had no effect",
+            counted(found.len(), "fault"),
             of(Verdict::Invalid),
             of(Verdict::Vacuous)
         ),
     };
     let line = |(fault, course, (_, word)): &(&str, &Course, (Verdict, String))| {
         let lag = course.after_fact_ms.map(|ms| format!("{ms} ms after its fact"));
-        let effects = course.effects.iter().map(|(what, count)| format!("{count} {what}"));
-        let ledger: Vec<_> = effects.chain(lag).collect();
+        let did = course.effects.iter().map(|(what, count)| effects(*count, what));
+        let ledger: Vec<_> = did.chain(lag).collect();
         let ledger = if ledger.is_empty() { String::new() } else { format!(" ({})", ledger.join(", ")) };
         let what = if course.what.is_empty() { String::new() } else { format!(" [{}]", course.what) };
         format!("{fault}{what}: {word}{ledger}")
@@ -111,6 +113,7 @@ mod tests {
         story.event("toxic", effects(4));
         let judgement = judge(&story.timeline()).unwrap();
         assert_eq!(judgement.verdict, Verdict::Pass);
+        assert_eq!(judgement.summary, "1 fault took effect and was healed");
         assert_eq!(
             judgement.evidence,
             ["toxic [blackhole the store]: took effect and was healed (4 connections held)"]

@@ -57,6 +57,20 @@ pub struct PlannedFault {
     pub heal: Trigger,
 }
 
+impl PlannedFault {
+    /// True if nothing takes it back: what it did stays done.
+    #[must_use]
+    pub fn is_for_good(&self) -> bool {
+        matches!(
+            self.spec,
+            FaultSpec::KillExecutorOf { .. }
+                | FaultSpec::ExitExecutorOf { .. }
+                | FaultSpec::KillCoordinator
+                | FaultSpec::DropPartitionOf { .. }
+        )
+    }
+}
+
 /// What a job's output was found to be, compared with what it must be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputFacts {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::plural::counted;
 use crate::target::Capability;
 
 /// A moment that a fault waits for.
@@ -176,16 +177,20 @@ impl fmt::Display for Trigger {
             Self::Vertex { vertex, subtasks, state } => write!(f, "when {vertex}{subtasks:?} is {state}"),
             Self::AllTasksRunning => f.write_str("when all tasks run"),
             Self::Recovered => f.write_str("when all tasks run again"),
+            Self::CheckpointsTriggered(1) => f.write_str("when 1 checkpoint has been triggered"),
             Self::CheckpointsTriggered(count) => write!(f, "when {count} checkpoints have been triggered"),
             Self::CheckpointInProgress => f.write_str("while a checkpoint is being taken"),
+            Self::CheckpointsCompleted(1) => f.write_str("when 1 checkpoint has completed"),
             Self::CheckpointsCompleted(count) => write!(f, "when {count} checkpoints have completed"),
             Self::CheckpointsSinceHealed { fault, count } => {
-                write!(f, "{count} checkpoints after `{fault}` was healed")
+                write!(f, "{} after `{fault}` was healed", counted(*count, "checkpoint"))
             }
             Self::FaultInjected(fault) => write!(f, "when `{fault}` is in place"),
             Self::FaultEffective(fault) => write!(f, "when `{fault}` acts"),
             Self::FaultHealed(fault) => write!(f, "when `{fault}` is healed"),
-            Self::ProbesSince { fault, count } => write!(f, "{count} answered probes after `{fault}` acts"),
+            Self::ProbesSince { fault, count } => {
+                write!(f, "{} after `{fault}` acts", counted(*count, "answered probe"))
+            }
             Self::ProbeAnswer(answer) => write!(f, "when a probe is answered with {answer}"),
             Self::StoreRequests { operation, key, count } => {
                 write!(f, "when the store has had {count} {operation} of {key}")

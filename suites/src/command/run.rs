@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use stormproof::chaos::journal::DEFAULT_TTL;
 use stormproof::plan::{Plan, PlannedFault};
+use stormproof::plural::counted;
 use stormproof::report::summary::Summary;
 use stormproof::report::{RunFolder, RunReport, TIMELINE, junit};
 use stormproof::run::{Outcome, RunError, RunOptions, run_bundled};
@@ -150,7 +151,8 @@ fn show(arguments: &RunArguments, plans: &[Plan]) {
 }
 
 fn fault_line(fault: &PlannedFault) -> String {
-    format!("{}: {} {}, healed {}", fault.name, fault.spec, fault.begin, fault.heal)
+    let end = if fault.is_for_good() { "not healed".to_owned() } else { format!("healed {}", fault.heal) };
+    format!("{}: {} {}, {end}", fault.name, fault.spec, fault.begin)
 }
 
 /// Before anything starts: a result that cannot be written is noticed late.
@@ -278,7 +280,8 @@ fn conclude(arguments: &RunArguments, outcomes: &[Outcome], folder: &RunFolder) 
             say(format_args!("{}\n", outcome.explain()));
         }
         let path = folder.path().join("report.md");
-        say(format_args!("{} suites: {verdict}; report: {}", outcomes.len(), path.display()));
+        let suites = counted(outcomes.len(), "suite");
+        say(format_args!("{suites}: {verdict}; report: {}", path.display()));
     }
     if arguments.timings {
         print_timings(outcomes);

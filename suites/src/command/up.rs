@@ -107,5 +107,8 @@ fn announce(cluster: &BundledCluster, json: bool) {
             link.address,
             link.api,
         ));
+        for (name, process) in cluster.processes() {
+            say(format_args!("  {name} ({process})"));
+        }
     }
 }

@@ -155,7 +155,7 @@ fn a_process_hangs_for_a_while() {
     let again = sandbox.run(&["inject", "hang", "--pid", &pid]);
     assert!(ended(&again, 6).stderr.contains("stopped already"), "{again:?}");
     let finished = inject.finish();
-    assert!(ended(&finished, 0).stdout.ends_with("pass\n"), "{finished:?}");
+    assert!(ended(&finished, 0).stdout.ends_with("\n  1 process stopped\npass\n"), "{finished:?}");
     assert!(!bystander.is_stopped());
     sandbox.assert_nothing_left();
 }

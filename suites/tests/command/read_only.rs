@@ -54,8 +54,10 @@ fn lists_and_dry_runs_start_nothing() {
     let listed: Vec<_> = json["suites"].as_array().unwrap().iter().map(|suite| &suite["name"]).collect();
     assert_eq!(listed, all.stdout.lines().collect::<Vec<_>>());
     let dry = sandbox.run(&["run", "--dry-run", "batch::executor_killed"]);
-    assert!(dry.ended_quietly(0).stdout.contains("fault kill:"), "{dry:?}");
-    assert!(dry.stdout.contains("at most 5 targets, 3 faults at the same time, 50 % of the executors"), "{dry:?}");
+    assert!(dry.ended_quietly(0).stdout.contains("fault kill:") && dry.stdout.contains(", not healed\n"), "{dry:?}");
+    assert!(!dry.stdout.contains("healed at the end of the run"), "a kill is for good: {dry:?}");
+    let budget = "at most 5 targets, 3 faults at the same time, 50 % of the executors, 600 s for each fault\n";
+    assert!(dry.stdout.contains(budget), "{dry:?}");
     let dry = sandbox.run(&["run", "--dry-run", "--json", "batch::executor_killed"]).ended_quietly(0).json();
     assert_eq!(dry["suites"].as_array().map(Vec::len), Some(1), "{dry}");
     sandbox.assert_nothing_left();

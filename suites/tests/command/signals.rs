@@ -76,6 +76,23 @@ fn suites_that_wait_for_their_turn_are_not_started_after_an_interrupt() {
 }
 
 #[test]
+fn up_names_each_process_with_its_pid() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.start(&["up", "--rest", "127.0.0.1:0", "--executors", "2"]);
+    assert!(up.line().starts_with("ready after "));
+    let pids = sandbox.processes();
+    up.signal(Signal::TERM);
+    let finished = up.finish();
+    let stdout = &finished.ended_quietly(0).stdout;
+    for name in ["coordinator-1", "executor-1", "executor-2"] {
+        let line = stdout.lines().find_map(|line| line.strip_prefix(&format!("  {name} (pid "))).expect(name);
+        let pid = line.trim_end_matches(')').parse::<u32>().expect(name);
+        assert!(pids.iter().any(|found| found.pid == pid), "{name}: {stdout}");
+    }
+    sandbox.assert_nothing_left();
+}
+
+#[test]
 fn a_second_signal_does_not_wait_for_what_hangs() {
     let sandbox = Sandbox::new();
     let up = sandbox.start(&["up", "--rest", "127.0.0.1:0", "--json", "--executors", "2"]);

@@ -5,6 +5,7 @@ use stormproof::chaos::fault::FaultError;
 use stormproof::chaos::lease::LeaseError;
 use stormproof::chaos::process::ProcessError;
 use stormproof::inject::Held;
+use stormproof::plural::effects;
 use stormproof::verdict::{EXIT_INTERRUPTED, Verdict};
 
 use crate::command::{CommandError, chain};
@@ -57,7 +58,7 @@ pub(super) fn lines(held: &Held) -> Vec<String> {
         (_, Some(seconds)) => format!("held for {seconds:.1} s{how}; the heal is verified"),
         (_, None) => "done".to_owned(),
     };
-    let ledger = held.effect.counts.iter().map(|(name, count)| format!("  {count} {}", name.replace('_', " ")));
+    let ledger = held.effect.counts.iter().map(|(name, count)| format!("  {}", effects(*count, name)));
     let verdict = match held.verdict() {
         Verdict::Vacuous if held.injected => "vacuous: nobody felt it".to_owned(),
         Verdict::Inconclusive => "inconclusive: who felt it cannot be known there".to_owned(),
