@@ -57,3 +57,6 @@ pub use client::{ApiUrl, BadApiUrl, BadToxic, ClientError, Proxy, ProxyLease, Pr
 pub use effects::{ProxyEffects, ToxicEffects};
 pub use server::{DialFailure, ServerConfig, ServerError, ToxiproxyServer};
 pub use stream::Stream;
+
+/// The version of Toxiproxy whose API and effects the server has, and that it answers with at `/version`.
+pub const TOXIPROXY_VERSION: &str = "2.12.0";

@@ -12,10 +12,11 @@ use super::output::say;
 use super::{CommandError, runtime, stop};
 
 /// Flags that Toxiproxy's users write with one dash.
-const ONE_DASH: [&str; 5] = ["-host", "-port", "-config", "-seed", "-version"];
+const ONE_DASH: [&str; 7] = ["-host", "-port", "-config", "-seed", "-version", "-proxy-metrics", "-runtime-metrics"];
 
 /// Arguments of `stormproof proxy`. Toxiproxy's own flags may be written with one dash or two.
 #[derive(Debug, Args)]
+#[command(version = concat!(env!("CARGO_PKG_VERSION"), " (as Toxiproxy 2.12.0)"))]
 pub(super) struct ProxyArguments {
     /// Host that the API listens on
     #[arg(long, default_value = "localhost")]
@@ -32,6 +33,12 @@ pub(super) struct ProxyArguments {
     /// Seed of every random choice
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Serve byte counters at /metrics
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    proxy_metrics: bool,
+    /// Serve build information at /metrics
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    runtime_metrics: bool,
     /// Print the endpoint as JSON
     #[arg(long)]
     json: bool,
@@ -65,6 +72,8 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
         seed: arguments.seed,
         proxies_json,
         lenient: arguments.lenient,
+        proxy_metrics: arguments.proxy_metrics,
+        runtime_metrics: arguments.runtime_metrics,
         ..ServerConfig::default()
     };
     runtime()?.block_on(async {

@@ -8,7 +8,7 @@
 //! | `inject` | one fault on a proxy or a process that is there already |
 //! | `inject_kill` | SIGKILL of `inject` at many moments |
 //! | `lease` | faults end although their runner hangs |
-//! | `proxy` | `proxy` after ten thousand connections |
+//! | `proxy` | Toxiproxy's flags, and `proxy` after ten thousand connections |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
 //! | `run` | `run` from start to report |
 //! | `s3` | `s3` with rules: what they do to requests, and what is told of them |

@@ -1,4 +1,4 @@
-//! `proxy`, for long.
+//! `proxy`: Toxiproxy's flags, and what it costs for long.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -7,6 +7,7 @@ use std::thread;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use stormproof::chaos::toxiproxy::TOXIPROXY_VERSION;
 
 use crate::support::{DEADLINE, Running, Sandbox, eventually};
 
@@ -16,8 +17,8 @@ const CLIENTS: usize = 8;
 /// Leaks of a hundred bytes in each connection of a round are more than this.
 const GROWTH_LIMIT_KILOBYTES: u64 = (CONNECTIONS / ROUNDS / 11) as u64;
 
-/// What the server answers to a request of its API.
-fn ask(api: &str, method: &str, path: &str, body: &Value) -> Value {
+/// Body of what the server answers to a request of its API.
+fn body(api: &str, method: &str, path: &str, body: &Value) -> String {
     let body = body.to_string();
     let mut stream = TcpStream::connect(api).unwrap();
     let head =
@@ -25,7 +26,20 @@ fn ask(api: &str, method: &str, path: &str, body: &Value) -> Value {
     stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// The same where it answers with JSON.
+fn ask(api: &str, method: &str, path: &str, wanted: &Value) -> Value {
+    serde_json::from_str(&body(api, method, path, wanted)).unwrap()
+}
+
+/// Starts the server in `sandbox` with `more` flags, and reads where its API is.
+fn started(sandbox: &Sandbox, more: &[&str]) -> (Running, String) {
+    let server = sandbox.start(&[&["proxy", "-port", "0", "--json"], more].concat());
+    let ready: Value = serde_json::from_str(&server.line()).unwrap();
+    let api = ready["proxy-api"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    (server, api)
 }
 
 fn echo() -> String {
@@ -79,9 +93,7 @@ fn resident_kilobytes(server: &Running) -> u64 {
 #[test]
 fn ten_thousand_connections_leave_nothing_behind() {
     let sandbox = Sandbox::new();
-    let server = sandbox.start(&["proxy", "--port", "0", "--json"]);
-    let ready: Value = serde_json::from_str(&server.line()).unwrap();
-    let api = ready["proxy-api"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let (server, api) = started(&sandbox, &[]);
     let wanted = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": echo()});
     let listen = ask(&api, "POST", "/proxies", &wanted)["listen"].as_str().unwrap().to_owned();
     let toxic = json!({"type": "latency", "attributes": {"latency": 1}});
@@ -103,5 +115,24 @@ fn ten_thousand_connections_leave_nothing_behind() {
     assert_eq!(accepted, CONNECTIONS);
     server.signal(Signal::TERM);
     server.finish().ended_quietly(0);
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn toxiproxys_own_flags_do_what_they_do_there() {
+    let sandbox = Sandbox::new();
+    let version = sandbox.run(&["proxy", "-version"]);
+    let as_which = format!("(as Toxiproxy {TOXIPROXY_VERSION})\n");
+    assert!(version.ended_quietly(0).stdout.ends_with(&as_which), "{version:?}");
+    let counters = |more: &[&str]| {
+        let (server, api) = started(&sandbox, more);
+        let listed = body(&api, "GET", "/metrics", &Value::Null);
+        server.signal(Signal::TERM);
+        server.finish().ended_quietly(0);
+        ["toxiproxy_proxy_received_bytes_total", "go_build_info"].map(|name| listed.contains(name))
+    };
+    assert_eq!(counters(&["-proxy-metrics", "-runtime-metrics"]), [true, true]);
+    assert_eq!(counters(&["-proxy-metrics=false"]), [false, true]);
+    assert_eq!(counters(&["-runtime-metrics=false"]), [true, false]);
     sandbox.assert_nothing_left();
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Api;
 use super::answer;
 use super::route::Route;
+use crate::toxiproxy::TOXIPROXY_VERSION;
 use crate::toxiproxy::decode::first_value;
 use crate::toxiproxy::error::ApiError;
 use crate::toxiproxy::leases::LeaseRequest;
@@ -20,9 +21,6 @@ use crate::toxiproxy::request::{NewProxy, NewToxic, ProxyChange, ToxicChange};
 
 /// The largest body read, in bytes. 8 MiB.
 const BODY_CAP_BYTES: usize = 8 << 20;
-
-/// P32, byte for byte.
-const VERSION: &str = "{\"version\": \"2.12.0\"}\n";
 
 type Answer = Result<Response<Body>, ApiError>;
 
@@ -55,7 +53,11 @@ impl Api {
             Route::RenewLease(lease) => self.renew_lease(&lease, body).await,
             Route::EndLease(lease) => self.registry.leases.end(&lease).await.map(no_content),
             Route::Reset => self.registry.reset().await.map(no_content),
-            Route::Version => Ok(answer::with_body(StatusCode::OK, "application/json;charset=utf-8", VERSION)),
+            Route::Version => {
+                // P32, byte for byte.
+                let version = format!("{{\"version\": \"{TOXIPROXY_VERSION}\"}}\n");
+                Ok(answer::with_body(StatusCode::OK, "application/json;charset=utf-8", version))
+            }
             Route::Metrics => Ok(self.metrics()),
         };
         answer.unwrap_or_else(|error| answer::error(&error))
