@@ -3,8 +3,7 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::inject::Bystander;
-use crate::support::{Running, Sandbox, names};
+use crate::support::{Bystander, Running, Sandbox, names};
 
 /// No process listens on it, and none may without being root.
 const NOBODY: &str = "http://127.0.0.1:1";

@@ -6,7 +6,6 @@
 //! | `cluster` | `up`, and `submit`, `jobs` and `cancel` on it |
 //! | `heal` | what is left when the guardian dies as well |
 //! | `inject` | one fault on a proxy or a process that is there already |
-//! | `inject_kill` | SIGKILL of `inject` at many moments |
 //! | `lease` | faults end although their runner hangs |
 //! | `proxy` | Toxiproxy's flags, and `proxy` after ten thousand connections |
 //! | `read_only` | `doctor`, lists, dry runs: one JSON document each |
@@ -22,7 +21,6 @@ mod bad_input;
 mod cluster;
 mod heal;
 mod inject;
-mod inject_kill;
 mod kill;
 mod lease;
 mod proxy;

@@ -1,5 +1,6 @@
 //! Sandboxes, commands in them, and facts about what belongs to them.
 
+mod bystander;
 mod chance;
 mod processes;
 mod proxy;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub(crate) use self::bystander::Bystander;
 pub(crate) use self::chance::{rounds, share};
 pub(crate) use self::processes::{Found, is_listening, listening_sockets, state};
 pub(crate) use self::proxy::{NAME, ProxyServer, answer};

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::inject::Bystander;
-use crate::support::{DEADLINE, Found, NAME, ProxyServer, Sandbox, eventually, rounds, share};
+use crate::support::{Bystander, DEADLINE, Found, NAME, ProxyServer, Sandbox, eventually, rounds, share};
 
 /// In seconds, as the command wants it.
 const LEASE: &str = "1";
