@@ -35,7 +35,7 @@ pub struct Facts {
     checkpoints_in_progress: BTreeSet<u64>,
     probes: u64,
     last_answer: Option<String>,
-    /// By operation and key.
+    /// Requests that fit a watched operation and pattern of keys, by these.
     store_requests: BTreeMap<(String, String), u64>,
     link_bytes: u64,
     injected: BTreeSet<String>,
@@ -47,13 +47,16 @@ pub struct Facts {
 impl Facts {
     /// Nothing is known yet. When each of `triggers` first holds will be.
     pub fn watching<'a>(triggers: impl IntoIterator<Item = &'a Trigger>) -> Self {
-        let mut watched = Vec::new();
+        let (mut watched, mut store_requests) = (Vec::new(), BTreeMap::new());
         for trigger in triggers.into_iter().flat_map(Trigger::with_parts) {
+            if let Trigger::StoreRequests { operation, key, .. } = trigger {
+                store_requests.insert((operation.clone(), key.clone()), 0);
+            }
             if !watched.iter().any(|known: &Watched| known.trigger == *trigger) {
                 watched.push(Watched { trigger: trigger.clone(), since_ms: None, last: None });
             }
         }
-        Self { watched, ..Self::default() }
+        Self { watched, store_requests, ..Self::default() }
     }
 
     /// Takes a new record in.
@@ -84,7 +87,10 @@ impl Facts {
                 }
             }
             RecordKind::StoreRequest { op, key, .. } => {
-                *self.store_requests.entry((op.clone(), key.clone())).or_default() += 1;
+                let counts = self.store_requests.iter_mut();
+                counts
+                    .filter(|((operation, pattern), _)| operation == op && glob_matches(pattern, key))
+                    .for_each(|(_, count)| *count += 1);
             }
             RecordKind::LinkTraffic { bytes } => self.link_bytes = *bytes,
             RecordKind::Fault { fault, event: FaultEvent::Injected } => {
@@ -168,11 +174,6 @@ impl Facts {
         self.status.as_deref()
     }
 
-    fn store_requests_like(&self, operation: &str, key: &str) -> u64 {
-        let is_meant = |(op, of): &(String, String)| op == operation && glob_matches(key, of);
-        self.store_requests.iter().filter(|(kind, _)| is_meant(kind)).map(|(_, count)| count).sum()
-    }
-
     fn vertex_is(&self, vertex: &str, subtasks: &[u32], state: &str) -> bool {
         let is = |subtask: u32| self.tasks.get(&TaskName::new(vertex, subtask)).is_some_and(|task| task.state == state);
         match self.parallelism.get(vertex) {
@@ -192,7 +193,8 @@ impl Facts {
 }
 
 impl Trigger {
-    /// True if the moment has come.
+    /// True if the moment has come. Of requests to the store only what `facts` are [watching](Facts::watching) for is
+    /// known, since there may be very many.
     #[must_use]
     pub fn holds(&self, facts: &Facts) -> bool {
         match self {
@@ -215,7 +217,9 @@ impl Trigger {
                 facts.probes_when_effective.get(fault).is_some_and(|then| facts.probes >= then + count)
             }
             Self::ProbeAnswer(answer) => facts.last_answer.as_ref() == Some(answer),
-            Self::StoreRequests { operation, key, count } => facts.store_requests_like(operation, key) >= *count,
+            Self::StoreRequests { operation, key, count } => {
+                facts.store_requests.get(&(operation.clone(), key.clone())).is_some_and(|found| found >= count)
+            }
             Self::LinkBytes(bytes) => facts.link_bytes >= *bytes,
             Self::After { trigger, ms } => facts.held_since(trigger).is_some_and(|since| facts.now_ms >= since + ms),
             Self::Not(trigger) => !trigger.holds(facts),

@@ -104,8 +104,11 @@ fn the_nth_store_request_of_a_kind_is_counted_by_operation_and_key() {
         request("GetObject", "j/chk-1/a"),
         request("PutObject", "j/chk-1/b"),
     ];
-    assert!(!third.holds(&facts(records.clone())));
-    assert!(third.holds(&facts(records.into_iter().chain([request("PutObject", "j/chk-1/a")]))));
+    let mut facts = Facts::watching([&third]);
+    records.into_iter().zip(0..).for_each(|(kind, seq)| facts.take(&at(seq, seq, kind)));
+    assert!(!third.holds(&facts));
+    facts.take(&at(4, 4, request("PutObject", "j/chk-1/a")));
+    assert!(third.holds(&facts));
     assert_eq!(third.needs(), [Capability::StoreRequests]);
 }
 
