@@ -160,6 +160,8 @@ struct Runner<'a> {
     /// Store requests up to here are recorded; unfinished ones are looked at again.
     store_seen: BTreeSet<u64>,
     store_from: u64,
+    /// A trigger waits for what passes the store's link: it is one more call at each look.
+    watches_link: bool,
     ends: Instant,
 }
 
@@ -181,6 +183,7 @@ impl<'a> Runner<'a> {
             taken: 0,
             store_seen: BTreeSet::new(),
             store_from: 1,
+            watches_link: plan.needs().contains(&Capability::LinkTraffic),
             ends: Instant::now() + plan.deadline,
         }
     }
@@ -317,9 +320,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Only if somebody waits for it: it is one more call at each look.
     async fn note_link_traffic(&self) {
-        if !self.plan.needs().contains(&Capability::LinkTraffic) {
+        if !self.watches_link {
             return;
         }
         match self.target.link_bytes().await {
