@@ -26,7 +26,7 @@ pub(super) enum FaultArguments {
     #[command(visible_alias = "down")]
     Refuse(ProxyFaultArguments),
     /// Stop a process (SIGSTOP), and continue it afterwards
-    Hang(HangArguments),
+    Hang(ProcessFaultArguments),
     /// Let a process have only a share of its time (SIGSTOP and SIGCONT in turn)
     Slow(SlowArguments),
     /// Kill a process (SIGKILL); cannot be undone
@@ -51,9 +51,7 @@ pub(super) struct ToxicArguments {
     #[arg(long, default_value_t = 1.0, value_parser = share)]
     pub(super) toxicity: f32,
     #[command(flatten)]
-    pub(super) hold: HoldArguments,
-    #[command(flatten)]
-    pub(super) output: OutputArguments,
+    held: HeldArguments,
 }
 
 #[derive(Debug, Args)]
@@ -61,26 +59,31 @@ pub(super) struct ProxyFaultArguments {
     #[command(flatten)]
     pub(super) place: PlaceArguments,
     #[command(flatten)]
-    pub(super) hold: HoldArguments,
-    #[command(flatten)]
-    pub(super) output: OutputArguments,
+    held: HeldArguments,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct HangArguments {
+pub(super) struct ProcessFaultArguments {
     /// The process, one of your own
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) pid: u32,
     #[command(flatten)]
-    pub(super) hold: HoldArguments,
+    held: HeldArguments,
+}
+
+/// Of every fault that can be taken back.
+#[derive(Debug, Args)]
+pub(super) struct HeldArguments {
     #[command(flatten)]
-    pub(super) output: OutputArguments,
+    hold: HoldArguments,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SlowArguments {
     #[command(flatten)]
-    pub(super) process: HangArguments,
+    pub(super) process: ProcessFaultArguments,
     /// Share of its time that it keeps, 1 to 99
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(super) percent: u8,
@@ -145,24 +148,23 @@ impl HoldArguments {
 
 impl FaultArguments {
     pub(super) fn output(&self) -> &OutputArguments {
-        match self {
-            Self::Toxic(arguments) => &arguments.output,
-            Self::Blackhole(arguments) | Self::Refuse(arguments) => &arguments.output,
-            Self::Hang(arguments) => &arguments.output,
-            Self::Slow(arguments) => &arguments.process.output,
-            Self::Kill(arguments) => &arguments.output,
-        }
+        self.common().1
     }
 
     /// None for what cannot be held.
     pub(super) fn hold(&self) -> Option<&HoldArguments> {
-        match self {
-            Self::Toxic(arguments) => Some(&arguments.hold),
-            Self::Blackhole(arguments) | Self::Refuse(arguments) => Some(&arguments.hold),
-            Self::Hang(arguments) => Some(&arguments.hold),
-            Self::Slow(arguments) => Some(&arguments.process.hold),
-            Self::Kill(_) => None,
-        }
+        self.common().0
+    }
+
+    fn common(&self) -> (Option<&HoldArguments>, &OutputArguments) {
+        let held = match self {
+            Self::Toxic(arguments) => &arguments.held,
+            Self::Blackhole(arguments) | Self::Refuse(arguments) => &arguments.held,
+            Self::Hang(arguments) => &arguments.held,
+            Self::Slow(arguments) => &arguments.process.held,
+            Self::Kill(arguments) => return (None, &arguments.output),
+        };
+        (Some(&held.hold), &held.output)
     }
 }
 
