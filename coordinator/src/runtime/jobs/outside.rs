@@ -180,7 +180,7 @@ impl Outside {
         self.timers.abort_all();
         let written = async { while self.work.join_next().await.is_some() {} };
         if tokio::time::timeout(FINISH_DEADLINE, written).await.is_err() {
-            tracing::warn!(job = %self.job, "a checkpoint was still being stored when the clean-up of the job began");
+            tracing::warn!(job = %self.job, "a checkpoint was still being stored, or a failure labelled, when the clean-up of the job began");
         }
     }
 }
