@@ -11,6 +11,7 @@
 //! | [`run_record`], [`heal`] | who runs and what it may leave; tidying up after a run that died with its guardian |
 //! | [`part`] | programs of others that can stand in for ours: where they are, and what brings them |
 //! | [`process`] | processes by pid and start time, and by the tag of their run |
+//! | [`whole_file`] | files that are seen whole or not at all |
 //! | [`toxiproxy`] | the embedded proxy server (Toxiproxy 2.12 on the wire), its typed client, and the pure toxics |
 //!
 //! This crate knows nothing of the coordinator or the harness: it breaks connections, processes and stores, whoever
@@ -25,3 +26,4 @@ pub mod part;
 pub mod process;
 pub mod run_record;
 pub mod toxiproxy;
+pub mod whole_file;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::guardian::GuardianConfig;
 use crate::process::ProcessId;
+use crate::whole_file;
 
 /// Name of the record in the folder of its run.
 pub const RUN_RECORD: &str = "guardian.json";
@@ -86,7 +87,7 @@ impl RunRecord {
             path: path.to_owned(),
             source: error.into(),
         })?;
-        let written = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+        let written = whole_file::replace(path, &unfinished, text);
         written.map_err(|error| {
             // Nobody will come back for it.
             let _ = std::fs::remove_file(&unfinished);

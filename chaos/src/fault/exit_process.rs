@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::user_code::remove;
 use super::{Description, Effect, Fault, FaultError};
-use crate::journal::{Undo, unix_ms};
+use crate::journal::{Undo, unix_ms_after};
 use crate::process::ProcessId;
+use crate::whole_file;
 
 /// Asks a process, by a file that it looks for, to exit with a code. Cannot be undone once it has; until then, healing
 /// takes the file away.
@@ -58,11 +59,12 @@ impl Fault for ExitProcess {
         if !self.process.is_alive() {
             return Err(crate::process::ProcessError::Gone(self.process.pid).into());
         }
-        let until_unix_ms = unix_ms() + u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX / 2);
-        let text = json!({ "code": self.code, "until_unix_ms": until_unix_ms }).to_string();
-        let failed = |source| FaultError::File { action: "write", path: self.path.clone(), source };
-        std::fs::write(&self.fresh, text).map_err(failed)?;
-        std::fs::rename(&self.fresh, &self.path).map_err(failed)
+        let text = json!({ "code": self.code, "until_unix_ms": unix_ms_after(self.ttl) }).to_string();
+        whole_file::replace(&self.path, &self.fresh, text).map_err(|source| FaultError::File {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
     }
 
     async fn effect(&mut self) -> Result<Effect, FaultError> {
@@ -92,6 +94,7 @@ mod tests {
 
     use super::*;
     use crate::guardian::undone_by_the_guardian;
+    use crate::journal::unix_ms;
 
     /// A process that exits with a code as soon as it is given a line, and its fault.
     fn process(folder: &TempDir, code: u8) -> (Child, ExitProcess) {

@@ -12,7 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::user_code::remove;
 use super::{Description, Effect, Fault, FaultError, fault_file_name};
-use crate::journal::{Undo, unix_ms};
+use crate::journal::{Undo, unix_ms_after};
+use crate::whole_file;
 
 /// Every record: the whole of [`UserCodeRule::per_million`].
 const MILLION: u32 = 1_000_000;
@@ -103,11 +104,9 @@ impl RuleFile {
     fn write(&self) -> Result<(), FaultError> {
         let failed = |source| FaultError::File { action: "write", path: self.path.clone(), source };
         let UserCodeRule { after_records, per_million, seed, ref kind, times } = self.rule;
-        let until_unix_ms = unix_ms() + u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX / 2);
-        let told = Told { after_records, per_million, seed, kind, times, until_unix_ms };
+        let told = Told { after_records, per_million, seed, kind, times, until_unix_ms: unix_ms_after(self.ttl) };
         let text = serde_json::to_vec(&told).map_err(|error| failed(error.into()))?;
-        std::fs::write(&self.fresh, text).map_err(failed)?;
-        std::fs::rename(&self.fresh, &self.path).map_err(failed)
+        whole_file::replace(&self.path, &self.fresh, text).map_err(failed)
     }
 
     /// Three times in its time to live, for as long as it is there: if it was removed, the guardian has ended it.
@@ -197,6 +196,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::journal::unix_ms;
 
     fn fault(folder: &TempDir, ttl: Duration) -> FailUserCodeByRule {
         let rule = UserCodeRule { after_records: 100, times: 3, ..UserCodeRule::default() };

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 pub use line::Undo;
 pub use read::{OpenEntry, open_entries};
-pub(crate) use write::record_expired;
 pub use write::{DEFAULT_TTL, Journal, unix_ms};
+pub(crate) use write::{record_expired, unix_ms_after};
 
 /// A journal could not be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -20,6 +20,11 @@ pub fn unix_ms() -> u64 {
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The wall clock when so long has passed.
+pub(crate) fn unix_ms_after(time: Duration) -> u64 {
+    unix_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// An open journal file. Clones write to the same one.
 #[derive(Debug, Clone)]
 pub struct Journal {
@@ -129,7 +134,7 @@ impl Journal {
     }
 
     fn end_of_lease(&self) -> u64 {
-        unix_ms().saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX))
+        unix_ms_after(self.ttl)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Writer> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use stormproof_chaos::fault::SilentLink;
 use stormproof_chaos::toxiproxy::{Proxy, Stream, ToxiproxyClient};
+use stormproof_chaos::whole_file;
 
 use crate::role::{Child, Role};
 use crate::target::TargetError;
@@ -43,8 +44,7 @@ fn proxy_name(dialling: &str, dialled: &str) -> String {
 fn write(file: &Path, routes: &BTreeMap<&str, String>) -> Result<(), TargetError> {
     let unfinished = file.with_extension("tmp");
     let text = serde_json::to_vec(routes).map_err(std::io::Error::from);
-    let written = text.and_then(|text| std::fs::write(&unfinished, text));
-    written.and_then(|()| std::fs::rename(&unfinished, file)).map_err(|source| TargetError::File {
+    text.and_then(|text| whole_file::replace(file, &unfinished, text)).map_err(|source| TargetError::File {
         action: "write",
         path: file.to_owned(),
         source,
