@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Description, Effect, Fault, FaultError};
 use crate::journal::Undo;
-use crate::process::{ProcessError, ProcessId};
+use crate::process::{ProcessId, gone_is_done};
 
 /// Stops a process; healing continues it.
 #[derive(Debug)]
@@ -49,10 +49,7 @@ impl Fault for HangProcess {
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
-        match self.process.resume() {
-            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(gone_is_done(self.process.resume())?)
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Description, Effect, Fault, FaultError};
 use crate::journal::Undo;
-use crate::process::{ProcessError, ProcessId};
+use crate::process::{ProcessError, ProcessId, gone_is_done};
 
 /// Limits the size of all files that a process writes, its log included; healing gives it the old limit back.
 ///
@@ -56,22 +56,11 @@ impl Fault for LimitFiles {
     }
 
     async fn heal(&mut self) -> Result<(), FaultError> {
-        Ok(set_limit(self.process, self.before)?)
+        Ok(gone_is_done(self.process.limit_file_size(self.before))?)
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {
         Ok(self.limit()? == self.before)
-    }
-}
-
-/// Gives a process its limit back; one that is gone needs none.
-///
-/// # Errors
-/// When it may still be limited.
-pub(crate) fn set_limit(process: ProcessId, bytes: Option<u64>) -> Result<(), ProcessError> {
-    match process.limit_file_size(bytes) {
-        Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
-        Err(error) => Err(error),
     }
 }
 

@@ -36,7 +36,6 @@ pub use hide_partition::HidePartition;
 pub(crate) use hide_partition::put_back;
 pub use kill_process::KillProcess;
 pub use limit_files::LimitFiles;
-pub(crate) use limit_files::set_limit;
 pub use partition_network::{PartitionNetwork, SilentLink};
 pub use proxy_down::ProxyDown;
 pub use proxy_toxics::ProxyToxics;

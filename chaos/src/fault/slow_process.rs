@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Description, Effect, Fault, FaultError};
 use crate::journal::Undo;
-use crate::process::{ProcessError, ProcessId};
+use crate::process::{ProcessId, gone_is_done};
 
 /// One stop and one run take this long together: short against heartbeats, long against a scheduler's time slice.
 const CYCLE: Duration = Duration::from_millis(100);
@@ -99,10 +99,7 @@ impl Fault for SlowProcess {
             // It must not stop the process after we have continued it.
             let _ = throttle.await;
         }
-        match self.process.resume() {
-            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(gone_is_done(self.process.resume())?)
     }
 
     async fn is_healed(&mut self) -> Result<bool, FaultError> {
@@ -117,6 +114,7 @@ mod tests {
     use super::*;
     use crate::guardian::undone_by_the_guardian;
 
+    use crate::process::ProcessError;
     const DEADLINE: Duration = Duration::from_secs(60);
 
     /// Takes all the time that it gets. Killed when it is dropped.

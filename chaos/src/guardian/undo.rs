@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::fault::{put_back, restore_bytes, set_limit};
+use crate::fault::{put_back, restore_bytes};
 use crate::journal::{OpenEntry, Undo};
-use crate::process::ProcessError;
+use crate::process;
 use crate::toxiproxy::{ClientError, ToxiproxyClient};
 
 /// Undoes one fault, in reverse order of how it was done. A step that fails does not keep the others; all that failed
@@ -37,11 +37,10 @@ async fn apply(undo: &Undo) -> Result<(), String> {
             gone_is_done(ToxiproxyClient::new(api).remove_toxic(proxy, toxic).await)
         }
         Undo::EnableProxy { api, proxy } => gone_is_done(ToxiproxyClient::new(api).enable(proxy).await),
-        Undo::Resume { process } => match process.resume() {
-            Ok(()) | Err(ProcessError::Gone(_)) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        },
-        Undo::LimitFiles { process, bytes } => set_limit(*process, *bytes).map_err(|error| with_cause(&error)),
+        Undo::Resume { process } => process::gone_is_done(process.resume()).map_err(|error| with_cause(&error)),
+        Undo::LimitFiles { process, bytes } => {
+            process::gone_is_done(process.limit_file_size(*bytes)).map_err(|error| with_cause(&error))
+        }
         Undo::RemoveFile { path } => match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
             _ => Ok(()),

@@ -9,3 +9,11 @@ mod victim;
 pub use identity::{ProcessError, ProcessId};
 pub use tagged::{RUN_TAG_VARIABLE, tagged_processes};
 pub use victim::{OffLimits, victim};
+
+/// What was to be taken back of a process: one that is gone needs nothing.
+pub(crate) fn gone_is_done(done: Result<(), ProcessError>) -> Result<(), ProcessError> {
+    match done {
+        Err(ProcessError::Gone(_)) => Ok(()),
+        other => other,
+    }
+}
