@@ -21,8 +21,6 @@ const PROBE_SILENCE: Duration = Duration::from_millis(250);
 pub struct StoreLink {
     /// Client of the proxy's admin API.
     pub client: ToxiproxyClient,
-    /// Base URL of that API.
-    pub api: String,
     /// Name of the proxy.
     pub proxy: String,
     /// Where the cluster connects to, `host:port`.
@@ -92,7 +90,7 @@ impl Fault for BlackholeStore {
         self.toxics
             .iter()
             .map(|toxic| Undo::RemoveToxic {
-                api: self.link.api.clone(),
+                api: self.link.client.base_url().to_owned(),
                 proxy: self.link.proxy.clone(),
                 toxic: toxic.name.clone(),
             })
@@ -142,7 +140,7 @@ impl Fault for RefuseStore {
     }
 
     fn undo(&self) -> Vec<Undo> {
-        vec![Undo::EnableProxy { api: self.link.api.clone(), proxy: self.link.proxy.clone() }]
+        vec![Undo::EnableProxy { api: self.link.client.base_url().to_owned(), proxy: self.link.proxy.clone() }]
     }
 
     async fn inject(&mut self) -> Result<(), FaultError> {
@@ -188,10 +186,9 @@ mod tests {
             }
         });
         let server = ToxiproxyServer::start(ServerConfig::default()).await.expect("started");
-        let api = server.url();
-        let client = ToxiproxyClient::new(&api);
+        let client = ToxiproxyClient::new(server.url());
         let proxy = client.create(&Proxy::new("store", "127.0.0.1:0", upstream)).await.expect("created");
-        (server, StoreLink { client, api, proxy: "store".to_owned(), address: proxy.listen, lease_ttl: DEFAULT_TTL })
+        (server, StoreLink { client, proxy: "store".to_owned(), address: proxy.listen, lease_ttl: DEFAULT_TTL })
     }
 
     async fn until_it_bites(fault: &mut dyn Fault) {

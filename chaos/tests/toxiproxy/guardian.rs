@@ -48,7 +48,6 @@ async fn faults_of_a_dead_runner_are_undone_and_toxics_of_others_stay(server: Se
     };
     let link = || StoreLink {
         client: world.client.clone(),
-        api: world.client.base_url().to_owned(),
         proxy: "store".to_owned(),
         address: proxy.listen.clone(),
         lease_ttl: DEFAULT_TTL,

@@ -101,7 +101,6 @@ async fn a_fault_that_the_proxy_ended_is_no_success() {
     let proxy = world.proxy("p", &echo().await).await;
     let link = || StoreLink {
         client: world.client.clone(),
-        api: world.client.base_url().to_owned(),
         proxy: "p".to_owned(),
         address: proxy.listen.clone(),
         lease_ttl: LONG,

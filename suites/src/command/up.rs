@@ -93,7 +93,7 @@ fn announce(cluster: &BundledCluster, json: bool) {
             "rest": cluster.rest_addresses(),
             "store": cluster.store_endpoint(),
             "store-through-proxy": format!("http://{}", link.address),
-            "proxy-api": link.api,
+            "proxy-api": link.client.base_url(),
             "processes": cluster.processes().iter().map(|(name, process)| (name.clone(), process.pid)).collect::<std::collections::BTreeMap<_, _>>(),
             "ready-ms": cluster.timings().ready.as_millis(),
         });
@@ -105,7 +105,7 @@ fn announce(cluster: &BundledCluster, json: bool) {
             cluster.rest_addresses().join(" "),
             cluster.store_endpoint(),
             link.address,
-            link.api,
+            link.client.base_url(),
         ));
         for (name, process) in cluster.processes() {
             say(format_args!("  {name} ({process})"));

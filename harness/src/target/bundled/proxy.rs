@@ -74,7 +74,7 @@ impl Proxy {
         };
         let client = ToxiproxyClient::new(&api);
         let created = client.create(&ProxySpec::new(STORE_PROXY, "127.0.0.1:0", upstream)).await?;
-        Ok(StoreLink { client, api, proxy: STORE_PROXY.to_owned(), address: created.listen, lease_ttl })
+        Ok(StoreLink { client, proxy: STORE_PROXY.to_owned(), address: created.listen, lease_ttl })
     }
 
     /// Its process, if it is one of its own.
