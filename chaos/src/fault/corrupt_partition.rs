@@ -84,7 +84,7 @@ impl Spot {
 #[async_trait]
 impl Fault for CorruptPartition {
     fn describe(&self) -> Description {
-        Description { kind: "corrupt-partition", target: self.name.clone() }
+        Description::new("corrupt-partition", &self.name)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -30,7 +30,7 @@ impl DropPartition {
 #[async_trait]
 impl Fault for DropPartition {
     fn describe(&self) -> Description {
-        Description { kind: "drop-partition", target: self.name.clone() }
+        Description::new("drop-partition", &self.name)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -48,7 +48,8 @@ impl ExitProcess {
 #[async_trait]
 impl Fault for ExitProcess {
     fn describe(&self) -> Description {
-        Description { kind: "exit-executor", target: format!("{} ({}), code {}", self.name, self.process, self.code) }
+        Description::new("exit-executor", format!("{} ({})", self.name, self.process))
+            .with_detail(format!(", code {}", self.code))
     }
 
     fn undo(&self) -> Vec<Undo> {

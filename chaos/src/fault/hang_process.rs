@@ -27,7 +27,7 @@ impl HangProcess {
 #[async_trait]
 impl Fault for HangProcess {
     fn describe(&self) -> Description {
-        Description { kind: self.kind, target: format!("{} ({})", self.name, self.process) }
+        Description::new(self.kind, format!("{} ({})", self.name, self.process))
     }
 
     fn undo(&self) -> Vec<Undo> {

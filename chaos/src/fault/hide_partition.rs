@@ -41,7 +41,7 @@ impl HidePartition {
 #[async_trait]
 impl Fault for HidePartition {
     fn describe(&self) -> Description {
-        Description { kind: "hide-partition", target: self.name.clone() }
+        Description::new("hide-partition", &self.name)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -25,7 +25,7 @@ impl KillProcess {
 #[async_trait]
 impl Fault for KillProcess {
     fn describe(&self) -> Description {
-        Description { kind: self.kind, target: format!("{} ({})", self.name, self.process) }
+        Description::new(self.kind, format!("{} ({})", self.name, self.process))
     }
 
     fn undo(&self) -> Vec<Undo> {

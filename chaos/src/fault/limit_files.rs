@@ -39,8 +39,8 @@ impl LimitFiles {
 #[async_trait]
 impl Fault for LimitFiles {
     fn describe(&self) -> Description {
-        let target = format!("{} ({}), {} bytes", self.name, self.process, self.bytes);
-        Description { kind: "limit-files", target }
+        Description::new("limit-files", format!("{} ({})", self.name, self.process))
+            .with_detail(format!(", {} bytes", self.bytes))
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -53,13 +53,29 @@ use crate::toxiproxy::ClientError;
 pub struct Description {
     /// Its kind, e.g. `kill-executor`.
     pub kind: &'static str,
-    /// What it acts on, e.g. `executor-2 (pid 4711)`.
+    /// What it acts on, e.g. `executor-2 (pid 4711)`: the same text for every fault on the same thing.
     pub target: String,
+    /// How, for people, as it stands behind the target, e.g. `, 20 %`; often nothing.
+    pub detail: String,
+}
+
+impl Description {
+    /// A fault of this kind on this target.
+    #[must_use]
+    pub fn new(kind: &'static str, target: impl Into<String>) -> Self {
+        Self { kind, target: target.into(), detail: String::new() }
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
 }
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.kind, self.target)
+        write!(f, "{} on {}{}", self.kind, self.target, self.detail)
     }
 }
 
@@ -212,4 +228,30 @@ pub trait Fault: Send + Sync {
     /// # Errors
     /// When the probe itself failed.
     async fn is_healed(&mut self) -> Result<bool, FaultError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::ProcessId;
+
+    // Budgets count targets by this text.
+    #[test]
+    fn one_process_is_one_target_whatever_is_done_to_it() {
+        let process = ProcessId::of(std::process::id()).expect("we run");
+        let folder = tempfile::tempdir().expect("folder");
+        let ttl = Duration::from_secs(1);
+        let faults: [Box<dyn Fault>; 5] = [
+            Box::new(KillProcess::new("kill-executor", "executor-1", process)),
+            Box::new(HangProcess::new("hang-executor", "executor-1", process)),
+            Box::new(SlowProcess::new("slow-executor", "executor-1", process, 20)),
+            Box::new(ExitProcess::new(folder.path(), "executor-1", process, 137, ttl)),
+            Box::new(LimitFiles::new("executor-1", process, 4096).expect("its limit is known")),
+        ];
+        for fault in faults {
+            assert_eq!(fault.describe().target, format!("executor-1 ({process})"), "{}", fault.describe());
+        }
+    }
 }

@@ -51,7 +51,7 @@ impl PartitionNetwork {
 #[async_trait]
 impl Fault for PartitionNetwork {
     fn describe(&self) -> Description {
-        Description { kind: self.kind, target: self.target.clone() }
+        Description::new(self.kind, &self.target)
     }
 
     fn undo(&self) -> Vec<Undo> {

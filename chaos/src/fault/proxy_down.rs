@@ -44,7 +44,7 @@ impl ProxyDown {
 #[async_trait]
 impl Fault for ProxyDown {
     fn describe(&self) -> Description {
-        Description { kind: "refuse", target: self.at.target() }
+        Description::new("refuse", self.at.target())
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -86,8 +86,7 @@ impl Fault for ProxyToxics {
             [toxic] => format!(" ({} {})", toxic.kind, toxic.stream),
             _ => String::new(),
         };
-        let target = format!("{}{what}", self.at.target());
-        Description { kind: self.kind, target }
+        Description::new(self.kind, self.at.target()).with_detail(what)
     }
 
     fn undo(&self) -> Vec<Undo> {

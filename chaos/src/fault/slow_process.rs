@@ -67,7 +67,8 @@ async fn throttle(process: ProcessId, percent: u8, counters: Arc<Counters>) {
 #[async_trait]
 impl Fault for SlowProcess {
     fn describe(&self) -> Description {
-        Description { kind: self.kind, target: format!("{} ({}), {} %", self.name, self.process, self.percent) }
+        Description::new(self.kind, format!("{} ({})", self.name, self.process))
+            .with_detail(format!(", {} %", self.percent))
     }
 
     fn undo(&self) -> Vec<Undo> {
@@ -113,8 +114,8 @@ mod tests {
 
     use super::*;
     use crate::guardian::undone_by_the_guardian;
-
     use crate::process::ProcessError;
+
     const DEADLINE: Duration = Duration::from_secs(60);
 
     /// Takes all the time that it gets. Killed when it is dropped.

@@ -83,7 +83,7 @@ impl BlackholeStore {
 #[async_trait]
 impl Fault for BlackholeStore {
     fn describe(&self) -> Description {
-        Description { kind: "blackhole-store", target: format!("proxy {} at {}", self.link.proxy, self.link.address) }
+        Description::new("blackhole-store", format!("proxy {} at {}", self.link.proxy, self.link.address))
     }
 
     fn undo(&self) -> Vec<Undo> {
@@ -136,7 +136,7 @@ impl RefuseStore {
 #[async_trait]
 impl Fault for RefuseStore {
     fn describe(&self) -> Description {
-        Description { kind: "refuse-store", target: format!("proxy {} at {}", self.link.proxy, self.link.address) }
+        Description::new("refuse-store", format!("proxy {} at {}", self.link.proxy, self.link.address))
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -55,7 +55,7 @@ impl FailUserCode {
 #[async_trait]
 impl Fault for FailUserCode {
     fn describe(&self) -> Description {
-        Description { kind: "fail-user-code", target: self.target.clone() }
+        Description::new("fail-user-code", &self.target)
     }
 
     fn undo(&self) -> Vec<Undo> {
@@ -104,7 +104,7 @@ impl HoldUserCode {
 #[async_trait]
 impl Fault for HoldUserCode {
     fn describe(&self) -> Description {
-        Description { kind: "hold-user-code", target: format!("{} ({} subtasks)", self.vertex, self.paths.len()) }
+        Description::new("hold-user-code", &self.vertex).with_detail(format!(" ({} subtasks)", self.paths.len()))
     }
 
     fn undo(&self) -> Vec<Undo> {

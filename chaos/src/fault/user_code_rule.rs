@@ -150,7 +150,7 @@ impl FailUserCodeByRule {
 #[async_trait]
 impl Fault for FailUserCodeByRule {
     fn describe(&self) -> Description {
-        Description { kind: "fail-user-code", target: format!("{} {}", self.target, self.file.rule) }
+        Description::new("fail-user-code", &self.target).with_detail(format!(" {}", self.file.rule))
     }
 
     fn undo(&self) -> Vec<Undo> {

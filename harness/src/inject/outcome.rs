@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn held(effect: Effect) -> Held {
-        let what = Description { kind: "toxic", target: "proxy db".to_owned() };
+        let what = Description::new("toxic", "proxy db".to_owned());
         Held { injected: true, effect, ..Held::nothing_done(what, "journal".into()) }
     }
 

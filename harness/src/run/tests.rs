@@ -60,7 +60,7 @@ impl Scripted {
 #[async_trait]
 impl Fault for Scripted {
     fn describe(&self) -> Description {
-        Description { kind: "scripted", target: "nothing".to_owned() }
+        Description::new("scripted", "nothing")
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -34,7 +34,7 @@ impl HurtStoreRequests {
 #[async_trait]
 impl Fault for HurtStoreRequests {
     fn describe(&self) -> Description {
-        Description { kind: "hurt-store-requests", target: self.description.clone() }
+        Description::new("hurt-store-requests", &self.description)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -66,7 +66,7 @@ fn show(victim: &Victim, hold: Option<&HoldArguments>, json: bool) {
         let ms = |hold: &HoldArguments| u64::try_from(hold.hold_for.as_millis()).unwrap_or(u64::MAX);
         say(json!({
             "fault": what.kind,
-            "target": what.target,
+            "target": format!("{}{}", what.target, what.detail),
             "listen": victim.way().map(|(listen, _)| listen),
             "upstream": victim.way().map(|(_, upstream)| upstream),
             "for-ms": hold.map(ms),

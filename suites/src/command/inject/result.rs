@@ -73,7 +73,7 @@ pub(super) fn lines(held: &Held) -> Vec<String> {
 pub(super) fn document(held: &Held, way: Option<(&str, &str)>) -> Value {
     json!({
         "fault": held.what.kind,
-        "target": held.what.target,
+        "target": format!("{}{}", held.what.target, held.what.detail),
         "listen": way.map(|(listen, _)| listen),
         "upstream": way.map(|(_, upstream)| upstream),
         "verdict": held.verdict().name(),
