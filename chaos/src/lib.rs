@@ -12,6 +12,7 @@
 //! | [`part`] | programs of others that can stand in for ours: where they are, and what brings them |
 //! | [`process`] | processes by pid and start time, and by the tag of their run |
 //! | [`whole_file`] | files that are seen whole or not at all |
+//! | [`tag`] | names that nothing else has |
 //! | [`toxiproxy`] | the embedded proxy server (Toxiproxy 2.12 on the wire), its typed client, and the pure toxics |
 //!
 //! This crate knows nothing of the coordinator or the harness: it breaks connections, processes and stores, whoever
@@ -25,5 +26,6 @@ pub mod lease;
 pub mod part;
 pub mod process;
 pub mod run_record;
+pub mod tag;
 pub mod toxiproxy;
 pub mod whole_file;

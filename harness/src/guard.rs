@@ -1,12 +1,13 @@
 //! A run's tag, journal and work folders, and the guardian that looks after them.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use stormproof_chaos::guardian::{GuardianConfig, Sweep, sweep};
 use stormproof_chaos::heal::WORK_FOLDER_PREFIX;
 use stormproof_chaos::process::ProcessId;
 use stormproof_chaos::run_record::{RUN_RECORD, RunRecord, index_folder};
+use stormproof_chaos::tag::new_tag;
 
 use crate::role::{Child, Launcher, Role, chain};
 use crate::target::TargetError;
@@ -169,12 +170,6 @@ impl Prepared {
             }
         }
     }
-}
-
-/// A name that no other run has.
-fn new_tag() -> String {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}-{:x}", std::process::id(), since_epoch.as_nanos())
 }
 
 /// Where the run is to be written down among all of this user.

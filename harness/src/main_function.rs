@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use libtest_mimic::{Failed, Trial};
+use stormproof_chaos::tag::new_tag;
 
 use crate::args::{self, Args};
 use crate::job::{JobGraph, JobGraphError, JobRegistry, Params};
@@ -130,6 +130,5 @@ fn binary_name() -> String {
 /// A folder for the records of this process, in cargo's own folder for such things if there is one.
 fn records_folder(binary: &str) -> PathBuf {
     let base = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    base.join("stormproof-tests").join(format!("{binary}-{}-{:x}", std::process::id(), since_epoch.as_millis()))
+    base.join("stormproof-tests").join(format!("{binary}-{}", new_tag()))
 }

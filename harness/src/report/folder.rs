@@ -58,6 +58,22 @@ impl RunFolder {
         Ok(Self { path })
     }
 
+    /// Makes a folder in `parent` that was not there, named `number` or the next one that is free.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create_new(parent: &Path, number: u128) -> Result<Self, ReportError> {
+        std::fs::create_dir_all(parent).map_err(ReportError::io("make the folder", parent))?;
+        let mut number = number;
+        loop {
+            let path = parent.join(number.to_string());
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                done => return done.map_err(ReportError::io("make the folder", &path)).map(|()| Self { path }),
+            }
+        }
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -165,6 +181,15 @@ mod tests {
         again.suites.reverse();
         folder.write(&again).unwrap();
         assert_eq!(["summary.json", "report.md", "junit.xml"].map(read), before);
+    }
+
+    #[test]
+    fn two_runs_that_begin_at_the_same_moment_have_folders_of_their_own() {
+        let place = tempfile::tempdir().unwrap();
+        let parent = place.path().join("reports");
+        let folders = [7, 7, 8].map(|now| RunFolder::create_new(&parent, now).unwrap());
+        assert_eq!(folders.map(|folder| folder.path), ["7", "8", "9"].map(|name| parent.join(name)));
+        assert!(RunFolder::create_new(&parent.join("7/x\0"), 1).is_err());
     }
 
     #[test]

@@ -164,12 +164,14 @@ fn check_junit(file: &Path) -> Result<(), CommandError> {
     Err(CommandError::usage(format!("--junit {} is no file in a folder that exists", file.display())))
 }
 
-/// A folder that is new: an earlier report is never written over.
+/// A folder that is new: an earlier report, or one that is being written, is never written over.
 fn report_folder(wanted: Option<&Path>) -> Result<RunFolder, CommandError> {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let path =
-        wanted.map_or_else(|| Path::new("stormproof-report").join(since_epoch.as_millis().to_string()), Path::to_owned);
-    if holds_report(&path) {
+    let Some(path) = wanted else {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let folder = RunFolder::create_new(Path::new("stormproof-report"), since_epoch.as_millis());
+        return folder.map_err(|error| CommandError::bad_input(&error));
+    };
+    if holds_report(path) {
         let message = format!("{} holds a report already; name another folder with --report", path.display());
         return Err(CommandError::usage(message));
     }

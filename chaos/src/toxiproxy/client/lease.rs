@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{ClientError, ToxiproxyClient, escaped};
+use crate::tag::new_tag;
 
 /// A lease on a proxy server, renewed each third of its time to live until it is dropped.
 #[derive(Debug)]
@@ -34,8 +35,7 @@ impl ProxyLease {
     ///
     /// [`ClientError`]
     pub async fn take(client: &ToxiproxyClient, ttl: Duration) -> Result<Option<Self>, ClientError> {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let id = format!("stormproof-{}-{:x}", std::process::id(), since_epoch.as_nanos());
+        let id = format!("stormproof-{}", new_tag());
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         let body = LeaseBody { id: &id, ttl_ms };
         match client.send(Method::POST, "/leases", Some(&body), StatusCode::CREATED).await {
