@@ -18,7 +18,7 @@ pub use enricher::{FailureEnricher, FailureLabels, FailureReport, FailureScope, 
 pub use ids::{AttemptId, DataSetId, ExecutorId, JobId, PartitionId, ResultPartitionId, TaskId, VertexId};
 pub use job::{Edge, JobGraph, JobGraphError, JobKind, MakeCode, Vertex, VertexCode};
 pub use partition::{DistributionPattern, ResultPartitionType, ShipStrategy};
-pub use registry::{JobRegistry, ParamError, Params};
+pub use registry::{JobRegistry, ParamError, Params, RegisteredJob};
 pub use user::{
     Collector, Operator, Record, Source, SourceStatus, Split, SplitSource, TaskContext, TaskError, TaskInfo,
 };

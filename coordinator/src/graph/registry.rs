@@ -21,6 +21,16 @@ pub enum ParamError {
     /// No value and no default.
     #[error("parameter `{0}` is missing; add `-p {0}=…`")]
     Missing(String),
+    /// One that the job does not have.
+    #[error("job `{job}` has no parameter `{key}`; it has: {}", known.join(", "))]
+    Unknown {
+        /// The job.
+        job: String,
+        /// The parameter.
+        key: String,
+        /// All that it has.
+        known: &'static [&'static str],
+    },
     /// A value that does not parse.
     #[error("parameter `{key}` has the value `{value}`, which is not {expected}")]
     Invalid {
@@ -72,22 +82,62 @@ impl Params {
 }
 
 /// Builds a job's graph. Must give the same graph for the same parameters in every process.
-pub type JobFactory = Arc<dyn Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync>;
+type JobFactory = Arc<dyn Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync>;
+
+/// A job as it is registered.
+#[derive(Clone)]
+pub struct RegisteredJob {
+    factory: JobFactory,
+    params: Option<&'static [&'static str]>,
+}
+
+impl fmt::Debug for RegisteredJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredJob").field("params", &self.params).finish_non_exhaustive()
+    }
+}
+
+impl RegisteredJob {
+    /// Declares all parameters that the job has: any other is refused at submission. Without this nobody can tell a
+    /// misspelt one, as tasks may ask for theirs when they run.
+    pub fn has_params(&mut self, params: &'static [&'static str]) {
+        self.params = Some(params);
+    }
+
+    fn check(&self, name: &str, given: &Params) -> Result<(), ParamError> {
+        let Some(known) = self.params else { return Ok(()) };
+        match given.0.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(key) => Err(ParamError::Unknown { job: name.to_owned(), key: key.clone(), known }),
+        }
+    }
+}
 
 /// The jobs that this binary knows, by name, and its failure enrichers.
 #[derive(Clone, Default)]
 pub struct JobRegistry {
-    jobs: BTreeMap<String, JobFactory>,
+    jobs: BTreeMap<String, RegisteredJob>,
     enrichers: Vec<RegisteredEnricher>,
 }
 
 impl JobRegistry {
     /// Adds a job. A second one of the same name replaces the first.
-    pub fn register<F>(&mut self, name: impl Into<String>, factory: F)
+    ///
+    /// ```
+    /// use stormproof_coordinator::graph::{JobGraph, JobKind, JobRegistry, Params};
+    ///
+    /// let mut registry = JobRegistry::default();
+    /// let job = |_: &Params| JobGraph::builder("nightly", JobKind::Batch).build();
+    /// registry.register("nightly", job).has_params(&["day"]);
+    /// let refused = registry.build("nightly", &Params::default().with("dya", "Monday")).unwrap_err();
+    /// assert_eq!(refused.to_string(), "job `nightly` has no parameter `dya`; it has: day");
+    /// ```
+    pub fn register<F>(&mut self, name: impl Into<String>, factory: F) -> &mut RegisteredJob
     where
         F: Fn(&Params) -> Result<JobGraph, JobGraphError> + Send + Sync + 'static,
     {
-        self.jobs.insert(name.into(), Arc::new(factory));
+        let job = RegisteredJob { factory: Arc::new(factory), params: None };
+        self.jobs.entry(name.into()).insert_entry(job).into_mut()
     }
 
     /// Adds a failure enricher. It is asked about the failures of all jobs: being registered is what
@@ -112,13 +162,14 @@ impl JobRegistry {
     /// Builds job `name`.
     ///
     /// # Errors
-    /// An unknown name (with the known ones), or whatever the job's own function refuses.
+    /// An unknown name or parameter (with the known ones), or whatever the job's own function refuses.
     pub fn build(&self, name: &str, params: &Params) -> Result<JobGraph, JobGraphError> {
-        let factory = self.jobs.get(name).ok_or_else(|| JobGraphError::UnknownJob {
+        let job = self.jobs.get(name).ok_or_else(|| JobGraphError::UnknownJob {
             name: name.to_owned(),
             known: self.jobs.keys().cloned().collect(),
         })?;
-        factory(params)
+        job.check(name, params)?;
+        (job.factory)(params)
     }
 }
 
