@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, CommandError> {
 }
 
 fn check_input(input: &Path) -> Result<(), CommandError> {
-    let files = crate::jobs::word_count::text_files(input)
+    let files = crate::jobs::text::text_files(input)
         .map_err(|error| CommandError::usage(format!("cannot read input folder {}: {error}", input.display())))?;
     if files.is_empty() {
         return Err(CommandError::usage(format!(

@@ -22,6 +22,9 @@ use super::sink::ExactlyOnceFiles;
 /// Registered name.
 pub const NAME: &str = "stream";
 
+/// All parameters.
+pub const PARAMS: [&str; 5] = ["output", "records", "rate", "keys", "faults"];
+
 /// Subtasks of every vertex.
 pub const PARALLELISM: u32 = 2;
 

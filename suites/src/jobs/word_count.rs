@@ -5,8 +5,10 @@
 //! [`Gate`]).
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,18 +18,13 @@ use stormproof::job::{
 };
 
 use super::gate::Gate;
+use super::text::{Piece, WordCounter, text_files};
 
 /// Registered name.
 pub const NAME: &str = "word-count";
 
-/// Folders that are never input: build output, and what `stormproof` itself writes while it runs.
-const SKIPPED: [&str; 3] = ["target", "stormproof-report", "stormproof-up"];
-
-/// A folder that holds this file is the record of a run, which grows while a job reads: never input either.
-const RECORD: &str = "timeline.jsonl";
-
-/// Largest file that is taken, bytes.
-const MAX_FILE_BYTES: u64 = 256 << 10;
+/// All parameters.
+pub const PARAMS: [&str; 4] = ["input", "output", "parallelism", "faults"];
 
 /// Builds the job.
 ///
@@ -42,7 +39,7 @@ pub fn graph(params: &Params) -> Result<JobGraph, JobGraphError> {
     let mut job = JobGraph::builder(NAME, JobKind::Batch);
     let splits = Arc::new(move || splits(&input));
     let read = job.split_source("read", parallelism, splits, |info| {
-        Ok(Box::new(Read { gate: Gate::of(info), counts: BTreeMap::new() }))
+        Ok(Box::new(Read { gate: Gate::of(info), counts: BTreeMap::new(), open: None }))
     });
     let count = job
         .operator("count", parallelism, |info| Ok(Box::new(Count { gate: Gate::of(info), counts: BTreeMap::new() })));
@@ -52,49 +49,13 @@ pub fn graph(params: &Params) -> Result<JobGraph, JobGraphError> {
     job.build()
 }
 
-/// The text files below `folder`, in order; anything that is not UTF-8 or is too large is left out.
-///
-/// # Errors
-/// When a folder cannot be read.
-pub fn text_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = vec![];
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        if folder.join(RECORD).exists() {
-            continue;
-        }
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            let (name, kind) = (entry.file_name(), entry.file_type()?);
-            let hidden = name.to_string_lossy().starts_with('.');
-            if kind.is_dir() && !hidden && !SKIPPED.iter().any(|skipped| name == *skipped) {
-                open.push(entry.path());
-            } else if kind.is_file() && !hidden && entry.metadata()?.len() <= MAX_FILE_BYTES {
-                files.push(entry.path());
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The words of a text: runs of letters and digits, in lower case.
-pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
-}
-
-/// Adds the words of a text to the counts.
-pub fn add_words(counts: &mut BTreeMap<String, u64>, text: &str) {
-    words(text).for_each(|word| *counts.entry(word).or_default() += 1);
-}
-
 fn splits(input: &Path) -> Result<Vec<Split>, TaskError> {
     let files = text_files(input)
         .map_err(|error| TaskError::from_error(&error).context(format!("could not list {}", input.display())))?;
     let split = |(index, path): (usize, PathBuf)| Split {
         index: u32::try_from(index).unwrap_or(u32::MAX),
         label: path.display().to_string(),
-        payload: path.into_os_string().into_encoded_bytes(),
+        payload: path.into_os_string().into_vec(),
     };
     Ok(files.into_iter().enumerate().map(split).collect())
 }
@@ -103,22 +64,31 @@ fn splits(input: &Path) -> Result<Vec<Split>, TaskError> {
 struct Read {
     gate: Gate,
     counts: BTreeMap<String, u64>,
+    /// The split that is being read.
+    open: Option<(String, WordCounter<fs::File>)>,
 }
 
 impl Source for Read {
     fn poll(&mut self, context: &mut dyn TaskContext, out: &mut dyn Collector) -> Result<SourceStatus, TaskError> {
         self.gate.pass(context)?;
-        let Some(split) = context.next_split()? else {
-            for (word, count) in std::mem::take(&mut self.counts) {
-                out.emit(Record::new(word, count.to_string()))?;
-            }
-            return Ok(SourceStatus::Finished);
+        let could_not_read = |label: &str, error: std::io::Error| {
+            TaskError::from_error(&error).context(format!("could not read {label}"))
         };
-        let bytes = fs::read(&split.label)
-            .map_err(|error| TaskError::from_error(&error).context(format!("could not read {}", split.label)))?;
-        // What is not text has no words.
-        if let Ok(text) = String::from_utf8(bytes) {
-            add_words(&mut self.counts, &text);
+        let Some((label, counter)) = &mut self.open else {
+            let Some(Split { label, payload, .. }) = context.next_split()? else {
+                for (word, count) in std::mem::take(&mut self.counts) {
+                    out.emit(Record::new(word, count.to_string()))?;
+                }
+                return Ok(SourceStatus::Finished);
+            };
+            let path = PathBuf::from(OsString::from_vec(payload));
+            let counter = WordCounter::open(&path).map_err(|error| could_not_read(&label, error))?;
+            self.open = Some((label, counter));
+            return Ok(SourceStatus::More);
+        };
+        if let Piece::Last(counts) = counter.read_piece().map_err(|error| could_not_read(label, error))? {
+            counts.into_iter().for_each(|(word, count)| *self.counts.entry(word).or_default() += count);
+            self.open = None;
         }
         Ok(SourceStatus::More)
     }
@@ -203,26 +173,6 @@ impl Operator for Write {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_runs_of_letters_and_digits() {
-        let found: Vec<String> = words("Hello, wörld! x86_64\n").collect();
-        assert_eq!(found, ["hello", "wörld", "x86", "64"]);
-    }
-
-    #[test]
-    fn build_output_hidden_files_and_records_of_runs_are_no_input() {
-        let folder = std::env::temp_dir().join(format!("stormproof-text-files-{}", std::process::id()));
-        for file in ["a.txt", "sub/b.txt", "target/c.txt", ".git/d", ".hidden", "report/e.log", "stormproof-up/f.log"] {
-            let path = folder.join(file);
-            fs::create_dir_all(path.parent().expect("it has one")).expect("made");
-            fs::write(path, "word").expect("written");
-        }
-        fs::write(folder.join("report").join(RECORD), "").expect("written");
-        let found = text_files(&folder).expect("listed");
-        fs::remove_dir_all(&folder).expect("removed");
-        assert_eq!(found, [folder.join("a.txt"), folder.join("sub/b.txt")]);
-    }
 
     #[test]
     fn a_missing_folder_is_refused_with_its_name() {

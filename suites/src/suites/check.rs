@@ -8,7 +8,7 @@ use std::path::Path;
 use stormproof::plan::OutputFacts;
 
 use crate::jobs::stream::{PARALLELISM, Shape};
-use crate::jobs::word_count::{add_words, text_files};
+use crate::jobs::text::{WordCounter, text_files};
 
 /// Examples that are kept of lost, doubled and alien records.
 const EXAMPLES: usize = 5;
@@ -60,9 +60,8 @@ fn lines(folder: &Path, filter: impl Fn(&str) -> bool) -> io::Result<BTreeMap<St
 pub(super) fn expected_words(input: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for file in text_files(input)? {
-        if let Ok(text) = String::from_utf8(fs::read(file)?) {
-            add_words(&mut counts, &text);
-        }
+        let words = WordCounter::open(&file)?.count()?;
+        words.into_iter().for_each(|(word, count)| *counts.entry(word).or_default() += count);
     }
     Ok(counts.into_iter().map(|(word, count)| (format!("{word}\t{count}"), 1)).collect())
 }
