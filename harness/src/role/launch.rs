@@ -85,7 +85,7 @@ pub struct Child {
     pub name: String,
     /// Its process.
     pub process: ProcessId,
-    /// What it said when it was ready; guardians and parts say nothing.
+    /// Where it can be reached; guardians and parts do not say.
     pub ready: Option<Ready>,
     child: StdChild,
     /// Held open: its end asks the child to end.
@@ -133,8 +133,8 @@ impl Launcher {
         // A child that has ended already shows below, with its log.
         let _ = lifeline.as_mut().map(|pipe| pipe.write_all(&line));
         let ready = match child.stdout.take() {
-            Some(out) => match first_line(out, log_copy).await {
-                Ok(ready) => Some(ready),
+            Some(out) => match first_line(out, log_copy).await.and_then(|line| understood(role, &line)) {
+                Ok(ready) => ready,
                 Err(problem) => {
                     let _ = child.kill().and_then(|()| child.wait());
                     let (log, log_tail) = (log.to_owned(), last_line(log));
@@ -149,8 +149,7 @@ impl Launcher {
 
     fn command(&self, role: Role, binary: OsString, log: File) -> io::Result<Command> {
         let out = match role {
-            Role::Coordinator | Role::Executor => Stdio::piped(),
-            Role::Guardian => Stdio::null(),
+            Role::Coordinator | Role::Executor | Role::Guardian => Stdio::piped(),
             Role::Part => log.try_clone()?.into(),
         };
         let mut command = Command::new(binary);
@@ -173,7 +172,7 @@ impl Launcher {
 
 /// The child's first line, read on a thread: pipes of `std` know no deadline. What user code prints later goes to the
 /// child's log; a closed pipe would make it panic.
-async fn first_line(out: ChildStdout, mut log: File) -> Result<Ready, String> {
+async fn first_line(out: ChildStdout, mut log: File) -> Result<String, String> {
     let (send, line) = oneshot::channel();
     std::thread::spawn(move || {
         let mut text = String::new();
@@ -187,10 +186,15 @@ async fn first_line(out: ChildStdout, mut log: File) -> Result<Ready, String> {
         Ok(Err(_)) => return Err("its output could not be read".to_owned()),
         Ok(Ok(result)) => result.map_err(|error| error.to_string())?,
     };
-    if text.is_empty() {
-        return Err("it ended".to_owned());
+    if text.is_empty() { Err("it ended".to_owned()) } else { Ok(text) }
+}
+
+/// What a child says when it is ready. That of a guardian says only that it is.
+fn understood(role: Role, line: &str) -> Result<Option<Ready>, String> {
+    if role == Role::Guardian {
+        return Ok(None);
     }
-    serde_json::from_str(&text).map_err(|error| format!("it said `{}`: {error}", text.trim()))
+    serde_json::from_str(line).map(Some).map_err(|error| format!("it said `{}`: {error}", line.trim()))
 }
 
 /// The last line of a log that is not empty.

@@ -16,6 +16,7 @@ use std::io::{self, BufRead, Write};
 use std::pin::Pin;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use launch::last_line;
@@ -24,7 +25,7 @@ pub use part::PartConfig;
 use stormproof_chaos::guardian::watch_and_sweep;
 use stormproof_chaos::process::ProcessId;
 use stormproof_chaos::run_record::{RUN_RECORD, RunRecord};
-use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig, Ready};
+use stormproof_coordinator::config::{CoordinatorConfig, ExecutorConfig};
 use stormproof_coordinator::graph::JobRegistry;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::Targets;
@@ -110,7 +111,9 @@ fn become_role(role: Role, registry: &JobRegistry) -> Result<(), Box<dyn std::er
         // The guardian outlives its parent, so it must not be tied to it.
         Role::Guardian => {
             let record: RunRecord = serde_json::from_str(&line)?;
-            note_guardian(RunRecord { guardian_process: ProcessId::of(std::process::id()).ok(), ..record.clone() });
+            let process = ProcessId::of(std::process::id());
+            note_guardian(RunRecord { guardian_process: process.as_ref().ok().copied(), ..record.clone() });
+            announce(process?.pid);
             let sweep = watch_and_sweep(io::stdin(), &record.guardian, |line| eprintln!("{line}"))?;
             for problem in &sweep.problems {
                 eprintln!("{problem}");
@@ -178,7 +181,7 @@ fn outlive_signals() -> io::Result<()> {
 }
 
 /// Tells the runner, through the pipe that is our standard output, that we can be used.
-fn announce(ready: Ready) {
+fn announce(ready: impl Serialize) {
     let line = serde_json::to_string(&ready).unwrap_or_default();
     let mut out = io::stdout().lock();
     // If nobody listens any more the lifeline ends us.
