@@ -1,7 +1,8 @@
 //! `stormproof run`.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -14,7 +15,6 @@ use stormproof::report::{RunFolder, RunReport, TIMELINE, junit};
 use stormproof::run::{Outcome, RunError, RunOptions, run_bundled};
 use stormproof::target::bundled::PartChoices;
 use stormproof::verdict::EXIT_INTERRUPTED;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -194,12 +194,10 @@ async fn run_all(
     stop: &CancellationToken,
 ) -> Result<Vec<Outcome>, CommandError> {
     let board = Arc::new(Board::new());
-    let places = Arc::new(Semaphore::new(arguments.jobs as usize));
     // Cancelled with `stop`, but not the other way round.
     let end = stop.child_token();
-    let mut running = JoinSet::new();
+    let mut waiting = VecDeque::new();
     for (position, plan) in plans.into_iter().enumerate() {
-        let (board, places, end) = (Arc::clone(&board), Arc::clone(&places), end.clone());
         let timeline = folder.suite(&plan.name).map_err(|error| CommandError::bad_input(&error))?;
         let options = RunOptions {
             run_dir: timeline.parent().unwrap_or(&timeline).to_owned(),
@@ -210,24 +208,17 @@ async fn run_all(
             progress: Arc::<Board>::clone(&board),
             stop: end.clone(),
         };
-        running.spawn(async move {
-            // Closed only if this task is gone as well.
-            let _place = places.acquire_owned().await;
-            if end.is_cancelled() {
-                return Ok(None);
-            }
-            board.started(&plan.name);
-            let outcome = run_bundled(&plan, &options).await?;
-            if !end.is_cancelled() {
-                board.ended(&outcome);
-            }
-            Ok::<_, RunError>(Some((position, outcome)))
-        });
+        waiting.push_back((position, plan, options));
+    }
+    let waiting = Arc::new(Mutex::new(waiting));
+    let mut running = JoinSet::new();
+    for _ in 0..arguments.jobs {
+        running.spawn(run_some(Arc::clone(&waiting), Arc::clone(&board), end.clone()));
     }
     let (mut outcomes, mut broken) = (vec![], None);
     while let Some(ended) = running.join_next().await {
         match ended {
-            Ok(Ok(outcome)) => outcomes.extend(outcome),
+            Ok(Ok(some)) => outcomes.extend(some),
             Ok(Err(error)) => broken = broken.or(Some(CommandError::internal(&error))),
             Err(error) => broken = broken.or(Some(CommandError::internal(&error))),
         }
@@ -237,6 +228,27 @@ async fn run_all(
     }
     outcomes.sort_by_key(|(position, _)| *position);
     broken.map_or_else(|| Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect()), Err)
+}
+
+/// Runs what waits, one plan after the other in their order, beside others that do the same.
+async fn run_some(
+    waiting: Arc<Mutex<VecDeque<(usize, Plan, RunOptions)>>>,
+    board: Arc<Board>,
+    end: CancellationToken,
+) -> Result<Vec<(usize, Outcome)>, RunError> {
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let mut outcomes = vec![];
+    while !end.is_cancelled()
+        && let Some((position, plan, options)) = next()
+    {
+        board.started(&plan.name);
+        let outcome = run_bundled(&plan, &options).await?;
+        if !end.is_cancelled() {
+            board.ended(&outcome);
+        }
+        outcomes.push((position, outcome));
+    }
+    Ok(outcomes)
 }
 
 /// The arguments that chose the suites.
