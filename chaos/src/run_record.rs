@@ -6,6 +6,7 @@
 //! [`heal`](crate::heal). A fault that is injected by itself has no report in which it would be looked for, so it is in
 //! the folder of all runs from the start.
 
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,14 @@ pub enum RunRecordError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// Another run is at work there.
+    #[error("{} is in use by another run ({}); name another folder, or end that run", folder.display(), who.as_deref().unwrap_or("it has just begun"))]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+        /// Its tag, if it is written down yet.
+        who: Option<String>,
+    },
     /// There is none.
     #[error("{} belongs to no run: there is no {RUN_RECORD} in it, beside it or in a folder in it", .0.display())]
     None(PathBuf),
@@ -71,6 +80,33 @@ pub fn index_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("stormproof").join("runs"))
+}
+
+/// The right to write a run's files into a folder, until it is dropped or its holder dies.
+#[derive(Debug)]
+pub struct FolderClaim {
+    _locked: File,
+}
+
+impl FolderClaim {
+    /// Takes `folder` for a run; makes it if it is not there.
+    ///
+    /// # Errors
+    /// When another run has it: each would write over the other's record, and number its faults in the same journal.
+    /// When it cannot be made.
+    pub fn take(folder: &Path) -> Result<Self, RunRecordError> {
+        std::fs::create_dir_all(folder).map_err(RunRecordError::io("create", folder))?;
+        let file = File::open(folder).map_err(RunRecordError::io("open", folder))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let record = RunRecord::read(&folder.join(RUN_RECORD)).ok();
+                let who = record.map(|record| format!("{}, {}", record.guardian.tag, record.runner));
+                Err(RunRecordError::InUse { folder: folder.to_owned(), who })
+            }
+            // Where nothing can be locked we go without.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Self { _locked: file }),
+        }
+    }
 }
 
 impl RunRecord {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stormproof_chaos::guardian::{GuardianConfig, Sweep, sweep};
 use stormproof_chaos::heal::WORK_FOLDER_PREFIX;
 use stormproof_chaos::process::ProcessId;
-use stormproof_chaos::run_record::{RUN_RECORD, RunRecord, index_folder};
+use stormproof_chaos::run_record::{FolderClaim, RUN_RECORD, RunRecord, index_folder};
 use stormproof_chaos::tag::new_tag;
 
 use crate::role::{Child, Launcher, Role, chain};
@@ -34,6 +34,7 @@ const MEMORY_DIR: &str = "/dev/shm";
 pub(crate) struct Guard {
     config: GuardianConfig,
     guardian: Child,
+    _folder: FolderClaim,
 }
 
 impl Guard {
@@ -150,18 +151,20 @@ impl Prepared {
 
     async fn started(self, launcher: &Launcher) -> Result<Guard, TargetError> {
         let record = self.record()?;
+        let folder = self.config.journal.parent().unwrap_or(&self.config.journal);
+        let claim = FolderClaim::take(folder).map_err(TargetError::Record)?;
         // For `stormproof heal`, should runner and guardian die before anybody else knows of them.
         record.write(&self.config.journal.with_file_name(RUN_RECORD)).map_err(TargetError::Record)?;
         let guardian = launcher.launch(Role::Guardian, "guardian", &record, &self.log).await?;
         let Some((work_dir, others)) = self.config.work_dirs.split_first() else {
-            return Ok(Guard { config: self.config, guardian });
+            return Ok(Guard { config: self.config, guardian, _folder: claim });
         };
         // Not with its parents: a temporary folder that is not there is a mistake to be told.
         match std::fs::create_dir(work_dir) {
             Ok(()) => {
                 // One that cannot be made is done without.
                 let _ = others.iter().try_for_each(std::fs::create_dir);
-                Ok(Guard { config: self.config, guardian })
+                Ok(Guard { config: self.config, guardian, _folder: claim })
             }
             Err(source) => {
                 let failed = TargetError::File { action: "create folder", path: work_dir.clone(), source };

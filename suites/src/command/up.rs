@@ -81,6 +81,7 @@ fn not_started(error: &TargetError) -> CommandError {
         TargetError::Settings(_)
         | TargetError::AddressInUse(_)
         | TargetError::Address { .. }
+        | TargetError::Record(_)
         | TargetError::File { .. } => CommandError::bad_input(error),
         _ => CommandError::precondition(error),
     }

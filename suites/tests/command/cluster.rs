@@ -1,7 +1,9 @@
 //! `up`, and what is done on the cluster that it starts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -85,9 +87,24 @@ fn up_says_all_endpoints_on_one_line_and_ends_cleanly_at_sigterm() {
 }
 
 #[test]
+fn a_folder_for_logs_belongs_to_one_cluster_at_a_time() {
+    let up = Up::start(&["--executors", "1"]);
+    let pid = up.running.pid();
+    let record = up.sandbox.here().join("stormproof-up/guardian.json");
+    let before = std::fs::read(&record).unwrap();
+    let second = || up.sandbox.run(&["up", "--rest", "127.0.0.1:0", "--executors", "1"]);
+    second().refused(&["stormproof-up is in use by another run", &format!("pid {pid}"), "name another folder"]);
+    assert_eq!(std::fs::read(&record).unwrap(), before, "the first one's record is as it was");
+    up.end(Signal::TERM);
+}
+
+#[test]
 fn submit_waits_for_the_end_and_its_code_tells_it() {
     let up = Up::start(&[]);
     up.sandbox.file("texts/one.txt", "a b a\n");
+    // Larger than what is read at once, and of a name that is no text.
+    let large = up.sandbox.here().join("texts").join(OsStr::from_bytes(b"large-\xff"));
+    std::fs::write(large, "c d\n".repeat(200_000)).unwrap();
     let file = up.sandbox.file("a-file", "no folder");
     let here = up.sandbox.here();
     let input = format!("input={}", here.join("texts").display());
@@ -103,10 +120,14 @@ fn submit_waits_for_the_end_and_its_code_tells_it() {
     let mut lines: Vec<String> =
         texts.flat_map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>()).collect();
     lines.sort();
-    assert_eq!(lines, ["a\t2", "b\t1"]);
+    assert_eq!(lines, ["a\t2", "b\t1", "c\t200000", "d\t200000"]);
 
     let json = submit(here.join("out-2").display().to_string(), &["--json"]).ended_quietly(0).json();
     assert_eq!(json["state"], "FINISHED", "{json}");
+
+    let misspelt = submit(here.join("out-3").display().to_string(), &["-p", "paralelism=2"]);
+    misspelt.refused(&["`word-count` has no parameter `paralelism`; it has: input, output, parallelism, faults"]);
+    assert!(!here.join("out-3").exists(), "nothing ran");
 
     let bad = submit(file.join("out").display().to_string(), &[]);
     assert_eq!(bad.code(), Some(1), "{bad:?}");
