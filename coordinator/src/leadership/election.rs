@@ -110,13 +110,16 @@ impl Leadership {
         self.store.publish(LeaderInfo { session: self.session, ..leader }).await
     }
 
-    /// Steps down: takes the address back, then lets the next candidate in.
+    /// Steps down: takes the address back, waits for what is under way, so that nothing is written any more, then lets
+    /// the next candidate in.
     ///
     /// # Errors
     ///
     /// As all writes of [`HaStore`]; the session is over all the same.
     pub async fn resign(self) -> Result<(), HaError> {
-        self.store.withdraw().await
+        let withdrawn = self.store.withdraw().await;
+        self.store.settle().await;
+        withdrawn
     }
 }
 

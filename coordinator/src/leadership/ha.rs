@@ -72,7 +72,7 @@ pub struct LeaderInfo {
 /// The HA store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum HaError {
-    /// A newer leader exists: nothing was written.
+    /// The leader has resigned, or a newer one exists: nothing was written.
     #[error("{op} was refused: leader session {ours} is over{}", current.map_or_else(String::new, |now| format!(", session {now} leads")))]
     Fenced {
         /// What was tried.

@@ -95,6 +95,28 @@ async fn results_are_dirty_until_marked_clean() {
     assert!(store.results().await.unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn a_leader_that_has_resigned_writes_nothing_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let leader = lead(dir.path()).await;
+    leader.publish(info("c1")).await.unwrap();
+    let store = leader.store();
+    let ids = (1..=8).map(|number| JobId([number; 16]));
+    // All have begun, and nobody waits for them.
+    let lock = fs::File::open(dir.path().join("write.lock")).unwrap();
+    lock.lock().unwrap();
+    for id in ids.clone() {
+        tokio::time::timeout(Duration::ZERO, store.add_job(&record(id))).await.unwrap_err();
+    }
+    let resigned = tokio::spawn(leader.resign());
+    drop(lock);
+    resigned.await.unwrap().unwrap();
+    let written = ids.filter(|id| dir.path().join(format!("jobs/{id}.json")).exists()).count();
+    assert_eq!(written, 8, "the others may come yet");
+    let late = store.request_cancel(JOB).await.unwrap_err();
+    assert!(matches!(late, HaError::Fenced { ours: 1, current: None, .. }), "{late}");
+}
+
 // P314: numbers are never given out twice, whoever leads.
 #[tokio::test]
 async fn checkpoint_numbers_rise_over_leaders() {

@@ -10,7 +10,7 @@ use super::dispatcher::Dispatcher;
 use super::error::{CoordinatorError, chain};
 use super::executors::{ResourceManager, listener};
 use super::fatal::Fatal;
-use super::services::{ENRICHER_THREADS, Services};
+use super::services::{ENRICHER_THREADS, Services, ha_call};
 use crate::config::{ClusterSettings, CoordinatorConfig, Ready, Settings};
 use crate::graph::JobRegistry;
 use crate::leadership::{Candidate, LeaderElection, LeaderInfo, Leadership};
@@ -110,7 +110,7 @@ impl Coordinator {
         }
         dispatcher.suspend().await;
         if let Some(leadership) = leadership
-            && let Err(error) = leadership.resign().await
+            && let Err(error) = ha_call(leadership.resign()).await
         {
             tracing::warn!(error = %chain(&error), "the leader's address was not taken back");
         }

@@ -64,7 +64,7 @@ async fn a_coordinator_with_a_wrong_configuration_does_not_start() {
         assert!(matches!(error, Some(CoordinatorError::Config(_))), "{key}: {error:?}");
     }
     let setup = Setup::new(registry(), &[]);
-    let first = setup.start("coordinator-1").await;
+    let first = setup.lead().await;
     let mut config = setup.config("coordinator-2");
     config.rpc_address = first.rpc().to_owned();
     let error = Coordinator::bind(config, setup.registry.clone()).await.err().unwrap();

@@ -43,4 +43,9 @@ impl SessionToken {
         let current = current.map(|current| current.session);
         Err(HaError::Fenced { op: op.to_owned(), ours: self.session, current })
     }
+
+    /// What a write meets once its leader has resigned.
+    pub(in crate::leadership) fn is_over(&self, op: &str) -> HaError {
+        HaError::Fenced { op: op.to_owned(), ours: self.session, current: None }
+    }
 }

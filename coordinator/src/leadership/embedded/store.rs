@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio_util::task::TaskTracker;
 
 use super::files::Folder;
 use super::session::SessionToken;
@@ -22,6 +23,8 @@ pub struct EmbeddedHaStore {
 struct Inner {
     folder: Folder,
     token: Option<SessionToken>,
+    /// What is under way, whether anybody waits for it or not.
+    work: TaskTracker,
 }
 
 /// Content of `checkpoints/<job>/counter`.
@@ -38,13 +41,14 @@ impl EmbeddedHaStore {
     /// [`HaError::Io`] if the folder cannot be made.
     pub async fn open(dir: impl Into<PathBuf>) -> Result<Self, HaError> {
         let dir = dir.into();
-        let folder = blocking("opening the HA folder", &dir.clone(), move || Folder::open(dir)).await?;
-        Ok(Self { inner: Arc::new(Inner { folder, token: None }) })
+        let work = TaskTracker::new();
+        let folder = blocking(&work, "opening the HA folder", &dir.clone(), move || Folder::open(dir)).await?;
+        Ok(Self { inner: Arc::new(Inner { folder, token: None, work }) })
     }
 
     /// A handle that writes for a session.
     pub(in crate::leadership) fn for_session(folder: Folder, token: SessionToken) -> Self {
-        Self { inner: Arc::new(Inner { folder, token: Some(token) }) }
+        Self { inner: Arc::new(Inner { folder, token: Some(token), work: TaskTracker::new() }) }
     }
 
     /// Publishes the leader's addresses.
@@ -58,13 +62,19 @@ impl EmbeddedHaStore {
         self.write("withdrawing the leader", |folder, op| folder.remove(op, &folder.path("leader.json"))).await
     }
 
+    /// Refuses all that begins from now on, and waits for what is under way, also if nobody else does.
+    pub(in crate::leadership) async fn settle(&self) {
+        self.inner.work.close();
+        self.inner.work.wait().await;
+    }
+
     async fn read<T: Send + 'static>(
         &self,
         op: &'static str,
         work: impl FnOnce(&Folder, &str) -> Result<T, HaError> + Send + 'static,
     ) -> Result<T, HaError> {
         let inner = Arc::clone(&self.inner);
-        blocking(op, &self.inner.folder.path(""), move || work(&inner.folder, op)).await
+        blocking(&self.inner.work, op, &self.inner.folder.path(""), move || work(&inner.folder, op)).await
     }
 
     async fn write<T: Send + 'static>(
@@ -72,8 +82,13 @@ impl EmbeddedHaStore {
         op: &'static str,
         work: impl FnOnce(&Folder, &str) -> Result<T, HaError> + Send + 'static,
     ) -> Result<T, HaError> {
+        // Taken before the look: either it is waited for, or it sees that the session is over.
+        let _under_way = self.inner.work.token();
+        if let Some(token) = self.inner.token.as_ref().filter(|_| self.inner.work.is_closed()) {
+            return Err(token.is_over(op));
+        }
         let inner = Arc::clone(&self.inner);
-        blocking(op, &self.inner.folder.path(""), move || {
+        blocking(&self.inner.work, op, &self.inner.folder.path(""), move || {
             let token = inner.token.as_ref().ok_or_else(|| HaError::ReadOnly { op: op.to_owned() })?;
             let _lock = token.lock(&inner.folder, op)?;
             work(&inner.folder, op)
@@ -84,11 +99,12 @@ impl EmbeddedHaStore {
 
 /// Runs blocking work away from the runtime's threads. It goes on if the caller stops waiting.
 async fn blocking<T: Send + 'static>(
+    tracker: &TaskTracker,
     op: &str,
     path: &Path,
     work: impl FnOnce() -> Result<T, HaError> + Send + 'static,
 ) -> Result<T, HaError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|join| {
+    tracker.spawn_blocking(work).await.unwrap_or_else(|join| {
         // The runtime shuts down (or the work panicked): it may or may not have got to its write.
         Err(HaError::Io {
             op: op.to_owned(),
