@@ -39,10 +39,22 @@ func at(host string, port int) string {
 	return fmt.Sprintf("%s:%d", host, free)
 }
 
+// The ports that are ours: who listens on this host has the same port of 127.0.0.1, also while no proxy has it. So
+// two processes that run these tests at the same time do not even look at each other's.
+const claimHost = "127.77.0.1"
+
+var claims []net.Listener
+
 // Below the ports that the system gives to whoever asks for any, so that nobody gets it by chance.
 func freePort(port int) int {
 	for try := 0; try < 1000; try++ {
 		candidate := 10000 + (port+97*os.Getpid()+try)%20000
+		claim, err := net.Listen("tcp", fmt.Sprintf("%s:%d", claimHost, candidate))
+		if err != nil {
+			continue
+		}
+		// Held to the end, also if somebody else listens there.
+		claims = append(claims, claim)
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", candidate))
 		if err == nil {
 			listener.Close()
