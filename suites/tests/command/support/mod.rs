@@ -21,7 +21,7 @@ pub(crate) use self::proxy::{NAME, ProxyServer, answer};
 pub(crate) use self::running::{Finished, Running};
 
 /// How long a fact may take to become true. Only ever waited for in full by a test that fails.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
 
 /// Waits until `fact` gives something.
 pub(crate) fn eventually<T>(what: &str, limit: Duration, fact: impl FnMut() -> Option<T>) -> T {
