@@ -1,21 +1,25 @@
 //! A store that hangs, is damaged or comes back while a job is recovered (FLINK-22483).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use stormproof_coordinator::config::StoreConfig;
-use stormproof_coordinator::core::checkpoint::CompletedCheckpoint;
+use stormproof_coordinator::core::checkpoint::{CompletedCheckpoint, TaskSnapshotHandle};
+use stormproof_coordinator::core::snapshot::JobSnapshot;
 use stormproof_coordinator::core::status::JobStatus;
-use stormproof_coordinator::graph::{JobId, Params};
+use stormproof_coordinator::graph::{JobId, Params, TaskId, VertexId};
 use stormproof_coordinator::leadership::{
     Candidate, CheckpointPointer, HaStore, JobRecord, LeaderElection, Leadership,
 };
+use stormproof_coordinator::rest::cluster::Submission;
 use stormproof_coordinator::storage::metadata;
 use stormproof_store::S3Server;
 use tokio::net::TcpListener;
 
 use crate::fake::{FakeExecutor, Step, script};
-use crate::support::{DEADLINE, Running, Setup, eventually, registry};
+use crate::support::{DEADLINE, Running, Setup, eventually, registry, submission};
 
 const JOB: JobId = JobId([9; 16]);
 /// A call to the store may take longer than any test: what waits for one never ends.
@@ -143,58 +147,70 @@ async fn a_recorded_cancellation_survives_a_leader_change() {
     coordinator.stop().await;
 }
 
-// P234, P246, P253: nothing is skipped, the file is named, and nothing of it is deleted.
+// P246, P255: nothing is skipped, the file is named, nothing is lost, and once it is repaired the job goes on from it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_checkpoint_fails_the_job_and_names_the_file() {
-    let mut setup = Setup::new(registry(), &[("restart-strategy.type", "fixed-delay")]);
-    leave_job(&setup, false).await;
+async fn a_damaged_checkpoint_keeps_a_recovered_job_until_it_is_repaired() {
     let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
     server.backend().create_bucket("checkpoints").unwrap();
-    let key = format!("{JOB}/chk-3/_metadata");
-    server.backend().put("checkpoints", &key, b"no metadata".as_slice()).unwrap();
-    setup.store = Some(store_config(server.endpoint()));
-    let coordinator = setup.lead().await;
-    let job = coordinator.status(JOB, JobStatus::Failed).await;
-    let entry = &job.exceptions[0];
-    assert!(entry.task_name.is_none() && entry.stacktrace.contains(&key), "{entry:?}");
-    let (_, answer) = coordinator.get(&format!("/jobs/{JOB}/exceptions")).await;
-    assert!(answer.to_string().contains("chk-3/_metadata"), "{answer}");
-    eventually("the clean-up is over", || (!setup.ha_dir().join(format!("jobs/{JOB}.json")).exists()).then_some(()))
-        .await;
-    assert!(server.backend().get("checkpoints", &key).is_ok(), "it may be repaired by hand");
-    coordinator.stop().await;
-    server.shutdown().await.unwrap();
-}
-
-// P234: wherever it is cut, the job fails with one sentence, and the other jobs never notice.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_truncated_checkpoint_fails_the_job_in_one_sentence() {
-    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
-    server.backend().create_bucket("checkpoints").unwrap();
+    let task = |vertex| TaskId { vertex: VertexId::of_name(vertex), subtask: 0 };
+    let tasks = BTreeSet::from(["source", "sink"].map(task)).into_iter();
+    let tasks = tasks.map(|task| (task, TaskSnapshotHandle::Inline(vec![]))).collect();
     let checkpoint =
-        CompletedCheckpoint { job: JOB, id: 3, trigger_ms: 1_000, completed_ms: 1_001, tasks: vec![], is_final: false };
+        CompletedCheckpoint { job: JOB, id: 3, trigger_ms: 1_000, completed_ms: 1_001, tasks, is_final: false };
     let whole = metadata::encode(&checkpoint).unwrap();
     let key = format!("{JOB}/chk-3/_metadata");
-    // Nothing at all, within the header, one byte short.
-    for length in [0, 10, whole.len() - 1] {
+    let damaged = |length| (whole.slice(..length), format!("`{key}`: truncated: it has {length} bytes of "));
+    let foreign = (Bytes::from_static(b"no metadata"), format!("`{key}`"));
+    // Nothing at all, within the header, one byte short, something else.
+    for (bytes, problem) in [damaged(0), damaged(10), damaged(whole.len() - 1), foreign] {
         let mut setup = Setup::new(registry(), &[("restart-strategy.type", "fixed-delay")]);
         setup.store = Some(store_config(server.endpoint()));
         leave_job(&setup, false).await;
-        server.backend().put("checkpoints", &key, whole.slice(..length)).unwrap();
+        server.backend().put("checkpoints", &key, bytes).unwrap();
         let coordinator = setup.lead().await;
-        let job = coordinator.status(JOB, JobStatus::Failed).await;
+        let job = coordinator.fact(JOB, "the reason shows", |job| !job.exceptions.is_empty()).await;
+        assert_eq!(job.status, JobStatus::Initializing);
         let causes: Vec<_> = job.exceptions[0].stacktrace.split("\nCaused by: ").collect();
-        let sentence = causes.last().unwrap();
-        assert!(sentence.contains(&format!("`{key}`: truncated: it has {length} bytes of ")), "{causes:?}");
+        assert!(causes.last().unwrap().contains(&problem), "{causes:?}");
         assert_eq!(causes[0], "JobInitializationException: could not start the JobMaster");
+        assert!(job.exceptions[0].task_name.is_none());
+        let (_, answer) = coordinator.get(&format!("/jobs/{JOB}/exceptions")).await;
+        assert!(answer.to_string().contains("chk-3/_metadata"), "{answer}");
+        // The other jobs never notice.
         let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 2, script(|_, _, _| Step::Finish)).await;
         let other = coordinator.submit("two-stage", &[]).await;
         coordinator.status(other, JobStatus::Finished).await;
-        let record = setup.ha_dir().join(format!("jobs/{JOB}.json"));
-        eventually("the clean-up is over", || (!record.exists()).then_some(())).await;
-        assert!(server.backend().get("checkpoints", &key).is_ok(), "it may be repaired by hand");
+        assert!(setup.ha_dir().join(format!("jobs/{JOB}.json")).exists());
+        assert!(setup.ha_dir().join(format!("checkpoints/{JOB}/{:019}.json", 3)).exists());
+
+        server.backend().put("checkpoints", &key, whole.clone()).unwrap();
+        let job = coordinator.fact(JOB, "it goes on", |job| job.status != JobStatus::Initializing).await;
+        let restored = job.checkpoints.as_ref().and_then(|checkpoints| checkpoints.latest_restored.as_ref());
+        assert_eq!(restored.map(|restored| restored.id), Some(3), "{:?}", job.checkpoints);
         coordinator.stop().await;
     }
+    server.shutdown().await.unwrap();
+}
+
+// P234, P253: a job that was just submitted has nothing to lose.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submitted_job_that_cannot_be_created_fails() {
+    let server = S3Server::builder().credentials("key", "secret").start().await.unwrap();
+    server.backend().create_bucket("checkpoints").unwrap();
+    let mut setup = Setup::new(registry(), &[("restart-strategy.type", "fixed-delay")]);
+    setup.store = Some(store_config(server.endpoint()));
+    // A pointer of its name, left by somebody, to nothing.
+    leave_job(&setup, false).await;
+    std::fs::remove_file(setup.ha_dir().join(format!("jobs/{JOB}.json"))).unwrap();
+    let coordinator = setup.lead().await;
+    let submission = Submission { id: Some(JOB), ..submission("stream", &[CHECKPOINTS]) };
+    coordinator.cluster.submit(submission).await.unwrap();
+    let job = coordinator.status(JOB, JobStatus::Failed).await;
+    let entry = &job.exceptions[0];
+    assert!(entry.task_name.is_none() && entry.stacktrace.contains("does not exist"), "{entry:?}");
+    eventually("the clean-up is over", || (!setup.ha_dir().join(format!("jobs/{JOB}.json")).exists()).then_some(()))
+        .await;
+    coordinator.stop().await;
     server.shutdown().await.unwrap();
 }
 
@@ -217,8 +233,8 @@ async fn a_job_that_this_process_cannot_build_is_kept_and_shows_why() {
     server.backend().create_bucket("checkpoints").unwrap();
     setup.store = Some(store_config(server.endpoint()));
     let next = setup.lead().await;
-    let job = next.status(JOB, JobStatus::Failed).await;
-    assert!(job.exceptions[0].stacktrace.contains("does not exist"), "{:?}", job.exceptions);
+    let missing = |job: &JobSnapshot| job.exceptions.iter().any(|entry| entry.stacktrace.contains("does not exist"));
+    assert_eq!(next.fact(JOB, "the file is missed", missing).await.status, JobStatus::Initializing);
     next.stop().await;
     server.shutdown().await.unwrap();
 }

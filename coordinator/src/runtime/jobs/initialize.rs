@@ -1,8 +1,9 @@
 //! INITIALIZING: a job's retained checkpoints are read before its JobMaster comes to be (FLINK-22483).
 //!
 //! This happens once per leader session, on the job's own task: a store that hangs keeps this job INITIALIZING and
-//! nothing else. A store that cannot be reached is asked again for as long as it takes; a damaged or missing
-//! checkpoint fails the job, as going on with less could break exactly-once (FLINK-22502).
+//! nothing else. A store that cannot be reached is asked again for as long as it takes. A damaged or missing checkpoint
+//! is never skipped, as going on with less could break exactly-once (FLINK-22502): a job that was just submitted fails,
+//! one that was taken up waits until it is repaired.
 
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use super::define::{Definition, define};
 use super::entry::{JobEntry, Stop};
 use super::sparse;
 use crate::core::job::{CachedDataSets, JobCore, JobSpec, RestoredCheckpoint};
+use crate::core::snapshot::JobSnapshot;
 use crate::leadership::JobRecord;
 use crate::runtime::clock::now_ms;
 use crate::runtime::error::chain;
@@ -34,15 +36,10 @@ pub(crate) async fn initialize(
     definition: Option<Definition>,
 ) -> Initialized {
     let work = async {
-        let definition = match definition {
-            Some(definition) => definition,
-            None => build_again(entry, services, record).await,
-        };
-        let restored = recover(services, record, &definition).await?;
-        let data_sets = services.manager.cached(definition.graph.vertices.iter().flat_map(|vertex| &vertex.data_sets));
-        let core = JobCore::new(spec(record, &definition, restored, data_sets), now_ms());
-        let core = core.map_err(|error| vec![error.to_string()])?;
-        Ok((core, definition))
+        match definition {
+            Some(definition) => create(services, record, &definition).await.map(|core| (core, definition)),
+            None => Ok(take_up(entry, services, record).await),
+        }
     };
     // Dropping `work` is the cancellation: nothing it waits for holds anybody up.
     let result = tokio::select! {
@@ -56,27 +53,49 @@ pub(crate) async fn initialize(
     }
 }
 
-/// Builds a recorded job again. What stands in the way is this process (another binary, no store, an input that is
-/// not mounted) and not the job: it is kept and tried again, visibly, until it works or somebody cancels it. Flink
-/// ends the process here, and with it every other job (P255).
-async fn build_again(entry: &JobEntry, services: &Services, record: &JobRecord) -> Definition {
-    let JobRecord { job, params, config, .. } = record;
-    let has_store = services.storage.is_some();
+/// Takes a recorded job up. What stands in the way (another binary, no store, an input that is not mounted, a checkpoint
+/// that is damaged or does not fit) can be mended, and is no reason to lose the job and all that is recorded of it: it is
+/// tried again, visibly, until it works or somebody cancels the job. Flink keeps the job, too, but ends the process, and
+/// with it every other job (reference 6.4, P255).
+async fn take_up(entry: &JobEntry, services: &Services, record: &JobRecord) -> (JobCore, Definition) {
+    let mut backoff = Backoff::new();
+    let definition = loop {
+        match build(services, record).await {
+            Ok(definition) => break definition,
+            Err(causes) => show_trouble(entry, &sparse::initializing(record, None), &causes),
+        }
+        backoff.pause().await;
+    };
+    let known = sparse::initializing(record, Some(&definition));
+    entry.publish(known.clone());
     let mut backoff = Backoff::new();
     loop {
-        match define(&services.registry, &services.settings, has_store, job, params, config).await {
-            Ok(definition) => {
-                entry.publish(sparse::initializing(record, Some(&definition)));
-                return definition;
-            }
-            Err(error) => {
-                let causes = [format!("the recorded job `{job}` cannot be built again"), chain(&error)];
-                tracing::warn!(job = %record.id, causes = causes.join(": "), "a job cannot be taken up now");
-                entry.publish(sparse::troubled(&sparse::initializing(record, None), &causes, now_ms()));
-            }
+        match create(services, record, &definition).await {
+            Ok(core) => return (core, definition),
+            Err(causes) => show_trouble(entry, &known, &causes),
         }
         backoff.pause().await;
     }
+}
+
+fn show_trouble(entry: &JobEntry, snapshot: &JobSnapshot, causes: &[String]) {
+    tracing::warn!(job = %entry.id, causes = causes.join(": "), "a job cannot be taken up now");
+    entry.publish(sparse::troubled(snapshot, causes, now_ms()));
+}
+
+async fn build(services: &Services, record: &JobRecord) -> Result<Definition, Vec<String>> {
+    let JobRecord { job, params, config, .. } = record;
+    let has_store = services.storage.is_some();
+    let defined = define(&services.registry, &services.settings, has_store, job, params, config).await;
+    defined.map_err(|error| vec![format!("the recorded job `{job}` cannot be built again"), chain(&error)])
+}
+
+/// The job's scheduler, with the checkpoints that it starts from; or why there can be none, outermost cause first.
+async fn create(services: &Services, record: &JobRecord, definition: &Definition) -> Result<JobCore, Vec<String>> {
+    let restored = recover(services, record, definition).await?;
+    let data_sets = services.manager.cached(definition.graph.vertices.iter().flat_map(|vertex| &vertex.data_sets));
+    let core = JobCore::new(spec(record, definition, restored, data_sets), now_ms());
+    core.map_err(|error| vec![error.to_string()])
 }
 
 async fn recover(
