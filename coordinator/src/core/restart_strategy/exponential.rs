@@ -38,14 +38,13 @@ impl Exponential {
 
     /// The pause after `failures` earlier ones. The bounds come last, so jitter never leaves them.
     ///
-    /// Casts from floating point saturate, and so does the sum: Flink's overflows after about 90 failures without a
+    /// Casts from floating point saturate, and the sum has room: Flink's overflows after about 90 failures without a
     /// quiet time and then waits `initial_ms` instead of `max_ms`.
     fn pause(&self, random: u64) -> u64 {
         let base = (self.initial_ms as f64 * self.multiplier.powf(f64::from(self.failures))).floor() as u64;
-        let widest = (base as f64 * self.jitter) as u64;
-        let span = widest.saturating_mul(2).saturating_add(1);
-        let shifted = base.saturating_add(random % span).saturating_sub(widest);
-        shifted.min(self.max_ms).max(self.initial_ms)
+        let widest = u128::from((base as f64 * self.jitter) as u64);
+        let shifted = u128::from(base) + u128::from(random) % (2 * widest + 1);
+        u64::try_from(shifted.saturating_sub(widest)).unwrap_or(u64::MAX).min(self.max_ms).max(self.initial_ms)
     }
 
     pub(super) fn describe(&self) -> String {

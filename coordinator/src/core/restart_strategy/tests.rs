@@ -238,6 +238,12 @@ fn extreme_values_saturate_at_the_longest_pause() {
     assert!(strategy.notify_failure(10, 3));
     let pause = strategy.backoff_ms(10).unwrap();
     assert!((1..=u64::MAX / 4).contains(&pause), "{pause}");
+    // Any number but a few near 0 of 2^64.
+    let random = |failure: usize| (failure as u64 | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for jitter in [0.0, 0.5, 1.0] {
+        let late = pauses(exponential(1_000, 60_000, 1.5, u64::MAX, jitter), 300, random).split_off(120);
+        assert!(late.iter().all(|&pause| pause == 60_000), "jitter {jitter}: {late:?}");
+    }
     let mut at_end = RestartStrategy::new(exponential(5, 5, 2.0, 1, 0.0));
     assert!(at_end.notify_failure(u64::MAX, 0));
     assert_eq!(at_end.backoff_ms(u64::MAX), Some(0));
