@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! server  the listening socket and its shutdown
+//! forward  a coordinator that does not lead asks the one that does
 //! routes  path -> answer; what is read comes from published snapshots and waits for nothing
 //! data_sets  results that outlived their jobs
 //! error   Flink's statuses and `{"errors": [..]}`
@@ -16,6 +17,7 @@
 pub mod cluster;
 mod data_sets;
 mod error;
+mod forward;
 mod json;
 mod routes;
 mod server;
@@ -23,5 +25,6 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
+pub use forward::ANSWERED_BY;
 pub use json::aggregate_status;
 pub use server::{RestError, RestServer};

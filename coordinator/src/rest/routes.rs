@@ -7,10 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::data_sets;
 use super::error::ApiError;
+use super::forward::{Forward, by_the_leader};
 use super::json::{attempts, checkpoints, executors, job, overview, vertex};
 use super::submit;
 use crate::config::{Settings, options};
@@ -35,7 +35,7 @@ pub(super) type Segments<T> = Result<Path<T>, PathRejection>;
 type Arguments = Query<BTreeMap<String, String>>;
 
 /// All paths, with and without `/v1`.
-pub(super) fn router(cluster: Arc<dyn Cluster>) -> Router {
+pub(super) fn router(cluster: Arc<dyn Cluster>, forward: Forward) -> Router {
     let api = Router::new()
         .route("/overview", get(cluster_overview))
         .route("/config", get(cluster_config))
@@ -52,7 +52,7 @@ pub(super) fn router(cluster: Arc<dyn Cluster>) -> Router {
         .merge(api)
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_path)
-        .layer(from_fn_with_state(Arc::clone(&cluster), only_while_leading))
+        .layer(from_fn_with_state(Arc::new(forward), by_the_leader))
         .with_state(cluster)
 }
 
@@ -74,10 +74,6 @@ fn job_routes() -> Router<Arc<dyn Cluster>> {
         .route("/jobs/{job}/vertices/{vertex}/taskmanagers", get(of_vertex(vertex::taskmanagers)))
         .route("/jobs/{job}/vertices/{vertex}/subtasks/{subtask}", get(subtask))
         .route("/jobs/{job}/vertices/{vertex}/subtasks/{subtask}/attempts/{attempt}", get(attempt))
-}
-
-async fn only_while_leading(State(cluster): Shared, request: Request, next: Next) -> Response {
-    if cluster.is_leader() { next.run(request).await } else { ApiError::no_leader().into_response() }
 }
 
 async fn unknown_path(method: Method, uri: Uri) -> ApiError {

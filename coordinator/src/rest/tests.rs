@@ -1,12 +1,14 @@
 //! The REST server over real sockets, before a cluster of fixed snapshots.
 
 mod fixture;
+mod forward;
 mod shapes;
 
 use std::sync::Arc;
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use self::fixture::{DATA_SET, FakeCluster, INIT, JOB, RELEASING};
 use super::{RestError, RestServer};
@@ -21,7 +23,7 @@ struct Running {
 impl Running {
     async fn start() -> Self {
         let cluster = Arc::new(FakeCluster::new());
-        let server = RestServer::start("127.0.0.1:0", cluster.clone()).await.unwrap();
+        let server = RestServer::start("127.0.0.1:0", cluster.clone(), watch::channel(None).1).await.unwrap();
         Self { server, cluster, client: Client::builder().no_proxy().build().unwrap() }
     }
 
@@ -258,7 +260,7 @@ async fn jobs_are_submitted_as_flinks_jars() {
 async fn a_taken_port_is_one_clear_sentence() {
     let running = Running::start().await;
     let address = running.server.address().to_string();
-    let error = RestServer::start(&address, running.cluster.clone()).await.unwrap_err();
+    let error = RestServer::start(&address, running.cluster.clone(), watch::channel(None).1).await.unwrap_err();
     assert!(matches!(error, RestError::InUse(_)));
     let sentence = "is in use; stop what listens there, or use port 0 to have a free one chosen";
     assert_eq!(error.to_string(), format!("REST address {address} {sentence}"));

@@ -13,7 +13,7 @@ use super::fatal::Fatal;
 use super::services::{ENRICHER_THREADS, Services, ha_call};
 use crate::config::{ClusterSettings, CoordinatorConfig, Ready, Settings};
 use crate::graph::JobRegistry;
-use crate::leadership::{Candidate, LeaderElection, LeaderInfo, Leadership};
+use crate::leadership::{Candidate, LeaderElection, LeaderInfo, Leadership, leader_watch};
 use crate::rest::RestServer;
 use crate::rest::cluster::Cluster;
 use crate::storage::{BlobStore, CheckpointStorage, S3BlobStore};
@@ -52,8 +52,9 @@ impl Coordinator {
         let manager = Arc::new(ResourceManager::new(typed.heartbeat_interval, typed.heartbeat_timeout));
         let dispatcher =
             Dispatcher::new(registry.clone(), settings.clone(), Arc::clone(&manager), typed.max_ended_jobs);
-        // From now on REST answers, with 503 until this coordinator leads.
-        let rest = RestServer::start(&config.rest_address, Arc::new(Arc::clone(&dispatcher))).await?;
+        // From now on REST answers: with what the leader says, with 503 until there is one.
+        let leader = leader_watch(&config.ha_dir).map_err(CoordinatorError::Watch)?;
+        let rest = RestServer::start(&config.rest_address, Arc::new(Arc::clone(&dispatcher)), leader).await?;
         Ok(Self { config, settings, blobs, manager, dispatcher, registry, rest, rpc, fatal: Fatal::default() })
     }
 

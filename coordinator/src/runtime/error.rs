@@ -22,6 +22,9 @@ pub enum CoordinatorError {
         #[source]
         source: std::io::Error,
     },
+    /// Who leads cannot be watched.
+    #[error("cannot start the thread that watches who leads")]
+    Watch(#[source] std::io::Error),
     /// REST cannot be served.
     #[error(transparent)]
     Rest(#[from] RestError),

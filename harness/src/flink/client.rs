@@ -9,6 +9,7 @@ use bytes::Bytes;
 use reqwest::{Client, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use stormproof_coordinator::rest::ANSWERED_BY;
 use tokio::time::Instant;
 
 use super::checkpoints::Checkpoints;
@@ -42,6 +43,13 @@ struct Shared {
     /// Index of the coordinator that answered last.
     leader: AtomicUsize,
     disturbed: Mutex<Option<Instant>>,
+}
+
+/// A good answer.
+struct Answer {
+    bytes: Bytes,
+    /// Index of the coordinator that gave it: one that does not lead may have asked another.
+    by: usize,
 }
 
 /// What to run: the body of `POST /jars/:id/run`.
@@ -89,7 +97,7 @@ impl RestClient {
         Self { shared: Arc::clone(&self.shared), timeout }
     }
 
-    /// Address of the coordinator that answered last.
+    /// Address of the coordinator that answered last; of the bundled ones, the one that leads.
     #[must_use]
     pub fn leader(&self) -> &str {
         &self.shared.coordinators[self.shared.leader.load(Ordering::Relaxed) % self.shared.coordinators.len()]
@@ -285,10 +293,11 @@ impl RestClient {
                     failures.push((index, error));
                 }
                 outcome => {
-                    if outcome.is_ok() && self.shared.leader.swap(index, Ordering::Relaxed) != index {
+                    let Answer { bytes, by } = outcome?;
+                    if self.shared.leader.swap(by, Ordering::Relaxed) != by {
                         self.disturb();
                     }
-                    return outcome;
+                    return Ok(bytes);
                 }
             }
         }
@@ -301,7 +310,7 @@ impl RestClient {
         method: Method,
         path: &str,
         body: Option<Bytes>,
-    ) -> Result<Bytes, RestError> {
+    ) -> Result<Answer, RestError> {
         let url = format!("{}{path}", self.shared.coordinators[index]);
         let mut request = self.shared.http.request(method, url).timeout(self.timeout);
         if let Some(body) = body {
@@ -309,13 +318,19 @@ impl RestClient {
         }
         let exchange = async {
             let response = request.send().await?;
-            Ok::<_, reqwest::Error>((response.status(), response.bytes().await?))
+            let by = response.headers().get(ANSWERED_BY).and_then(|by| self.index_of(by.to_str().ok()?));
+            Ok::<_, reqwest::Error>((response.status(), by, response.bytes().await?))
         };
-        let (status, bytes) = exchange.await.map_err(|error| self.transport_error(path, &error))?;
+        let (status, by, bytes) = exchange.await.map_err(|error| self.transport_error(path, &error))?;
         if status.is_success() {
-            return Ok(bytes);
+            return Ok(Answer { bytes, by: by.unwrap_or(index) });
         }
         Err(RestError::of_status(path, status.as_u16(), &bytes, self.is_electing()))
+    }
+
+    /// The coordinator at `address`, `host:port`.
+    fn index_of(&self, address: &str) -> Option<usize> {
+        self.shared.coordinators.iter().position(|url| url.trim_start_matches("http://") == address)
     }
 
     fn transport_error(&self, path: &str, error: &reqwest::Error) -> RestError {

@@ -11,7 +11,7 @@ use super::{CommandError, runtime};
 /// Where a cluster is.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TargetArgument {
-    /// REST address of the cluster; several, separated by commas, if it has standbys
+    /// REST address of the cluster; several, separated by commas, in case one of its coordinators is gone
     #[arg(long, default_value = "http://127.0.0.1:8081", value_name = "URL", value_delimiter = ',')]
     target: Vec<String>,
 }

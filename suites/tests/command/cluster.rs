@@ -87,6 +87,26 @@ fn up_says_all_endpoints_on_one_line_and_ends_cleanly_at_sigterm() {
 }
 
 #[test]
+fn every_coordinator_answers_for_the_one_that_leads() {
+    let up = Up::start(&["--executors", "1", "--standbys", "2"]);
+    let output = format!("output={}", up.sandbox.here().join("out").display());
+    let addresses: Vec<&str> = up.ready["rest"].as_array().unwrap().iter().map(|url| url.as_str().unwrap()).collect();
+    assert_eq!(addresses.len(), 3);
+    let ids = addresses.iter().map(|address| {
+        let submit = ["submit", "stream", "--detach", "-p", &output, "--target", address];
+        up.sandbox.run(&submit).ended_quietly(0).stdout.split("  ").next().unwrap().to_owned()
+    });
+    let ids: Vec<String> = ids.collect();
+    for address in addresses {
+        let jobs = up.sandbox.run(&["jobs", "--json", "--target", address]).ended_quietly(0).json();
+        let listed = jobs["jobs"].as_array().unwrap().iter();
+        let listed: Vec<&str> = listed.map(|job| job["id"].as_str().unwrap()).collect();
+        assert!(ids.iter().all(|id| listed.contains(&id.as_str())), "{address}: {jobs} without one of {ids:?}");
+    }
+    up.end(Signal::TERM);
+}
+
+#[test]
 fn a_folder_for_logs_belongs_to_one_cluster_at_a_time() {
     let up = Up::start(&["--executors", "1"]);
     let pid = up.running.pid();
