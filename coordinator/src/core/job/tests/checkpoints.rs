@@ -279,7 +279,7 @@ fn a_counter_that_cannot_be_reached_counts_as_a_failed_checkpoint() {
     assert!(world.exceptions()[0].contains("IO-problem detected. (no quorum)"));
 }
 
-// P105: here such a job is refused instead.
+// Where Flink begins once the blocking edge has finished, such a job is refused here.
 #[test]
 fn a_checkpointed_job_has_no_blocking_edges_and_a_batch_job_no_checkpoints() {
     let blocking = |kind| graph(kind, &[("a", 1), ("b", 1)], &[("a", "b", Forward, Blocking)]);
