@@ -7,6 +7,7 @@ use stormproof::oracle::expectation::RestartCount;
 use stormproof::plan::{FaultSpec, Plan, Trigger};
 
 use super::batch::{Input, all_of, counts, is_undisturbed, recovers};
+use super::network::soon_given_up;
 use super::stream::{self, checkpointed, streams};
 
 /// Milliseconds after the submission: well before the executors give the coordinator up.
@@ -35,8 +36,7 @@ fn executor_hangs() -> Plan {
     let about = "The executor of tally[0] falls silent: its tasks run again elsewhere, and what it goes on with later does no harm.";
     // By then it has been missed, and what it ran runs elsewhere.
     let recovered = || Trigger::All(vec![Trigger::fault_effective("hang"), Trigger::Recovered]);
-    let mut plan = stream::held(streams("executor::hangs", about), "events", recovered());
-    plan.cluster.settings.insert("heartbeat.timeout".to_owned(), "3 s".to_owned());
+    let plan = soon_given_up(stream::held(streams("executor::hangs", about), "events", recovered()));
     recovers(plan.fault_until("hang", hang, checkpointed(), recovered()))
 }
 
