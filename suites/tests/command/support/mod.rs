@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 pub(crate) use self::bystander::Bystander;
@@ -45,6 +46,14 @@ pub(crate) struct Sandbox {
     root: TempDir,
     /// Pids of its commands: folders that they keep in memory carry them in their names.
     started: RefCell<Vec<u32>>,
+}
+
+impl Drop for Sandbox {
+    /// Only a test that failed leaves anything; a process that it stopped would stay for ever.
+    fn drop(&mut self) {
+        self.processes().iter().for_each(|left| left.signal(Signal::KILL));
+        self.in_memory().iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
+    }
 }
 
 /// Where a run keeps what need not lie on a disk.
