@@ -68,6 +68,12 @@ impl Chain {
         self.out_bytes + self.stages.iter().map(Stage::held_bytes).sum::<usize>()
     }
 
+    /// Whether all it holds is the source's end, and no toxic will let it go by itself.
+    #[must_use]
+    pub fn keeps_only_the_end(&self) -> bool {
+        self.out.is_empty() && self.deadline().is_none() && self.held_bytes() == 0
+    }
+
     /// Makes the chain's toxics the wanted ones, in that order: gone ones release what they hold, changed ones are
     /// updated in place, new ones (which always come last) are appended. Nothing else is touched.
     pub fn reconcile<'a>(&mut self, now: Duration, wanted: impl Iterator<Item = &'a ToxicSpec>) {

@@ -14,13 +14,17 @@ use tokio_util::sync::CancellationToken;
 use super::address::dial_target;
 use super::chain::{Chain, ConnectionKey};
 use super::effects::{Traffic, count};
-use super::link::{Link, Outcome};
+use super::link::{Idle, Link, Outcome};
 use super::proxy::ProxyCore;
 use super::server::DialFailure;
 use super::stream::Stream;
 
 /// What is thrown away of unread bytes before an orderly close: unread bytes make the kernel send a reset. 1 MiB.
 const DRAIN_CAP_BYTES: usize = 1 << 20;
+
+/// After so long without a packet, and then as often, the kernel asks whether a peer is still there: as Go has it. Where a
+/// toxic lets nothing through, nobody else would notice that it is gone.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// One accepted client.
 pub(crate) struct Connection {
@@ -48,6 +52,7 @@ impl Connection {
     async fn dial_and_pump(self) {
         // Refused only by a socket that is dead already.
         let _ = self.client.set_nodelay(true);
+        keep_alive(&self.client);
         let limit = self.core.settings.dial_limit;
         let dialled = tokio::select! {
             biased;
@@ -76,6 +81,7 @@ impl Connection {
         let server = Arc::new(server);
         let stop = self.cut.child_token();
         let epoch = Instant::now();
+        let idle = Arc::new(Idle::default());
         let mut applied = Vec::new();
         let mut links = Vec::new();
         for (stream, metric) in Stream::BOTH.into_iter().zip(&self.metrics) {
@@ -95,6 +101,7 @@ impl Connection {
                 wanted: self.core.toxics.subscribe(),
                 applied: acknowledge,
                 stop: stop.clone(),
+                idle: Arc::clone(&idle),
                 traffic: vec![Arc::clone(metric), self.core.counters.traffic(stream)],
                 epoch,
             });
@@ -127,6 +134,7 @@ async fn dial(upstream: &str, limit: Duration) -> io::Result<TcpStream> {
                 Ok(stream) => {
                     refuse_self_connect(&stream, address)?;
                     stream.set_nodelay(true)?;
+                    keep_alive(&stream);
                     return Ok(stream);
                 }
                 Err(error) => last = Some(error),
@@ -146,6 +154,13 @@ fn refuse_self_connect(stream: &TcpStream, address: SocketAddr) -> io::Result<()
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there"));
     }
     Ok(())
+}
+
+/// A peer that has gone without a word will be found out.
+fn keep_alive(stream: &TcpStream) {
+    let often = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+    // Fails on a dead socket only.
+    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&often);
 }
 
 /// The socket will be reset, not closed, when it is dropped.

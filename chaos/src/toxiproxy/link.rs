@@ -2,9 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -51,8 +53,22 @@ pub(crate) struct Link {
     pub(crate) applied: watch::Sender<u64>,
     /// Ends both links of the connection.
     pub(crate) stop: CancellationToken,
+    pub(crate) idle: Arc<Idle>,
     pub(crate) traffic: Vec<Arc<Traffic>>,
     pub(crate) epoch: Instant,
+}
+
+/// Which links of a connection have nothing left to do: the source has finished, and the sink has been told, or is gone
+/// itself, or a toxic keeps the end from it for good. If both have, nobody is left whom the connection could serve.
+#[derive(Debug, Default)]
+pub(crate) struct Idle([AtomicBool; 2]);
+
+impl Idle {
+    /// What is so of one link; answers whether it is so of both.
+    fn both(&self, stream: Stream, idle: bool) -> bool {
+        self.0[stream as usize].store(idle, SeqCst);
+        self.0.iter().all(|idle| idle.load(SeqCst))
+    }
 }
 
 enum Wake {
@@ -61,6 +77,13 @@ enum Wake {
     Writable,
     Due,
     Readable,
+    SinkGone,
+}
+
+/// The ends of a link, as far as it has heard.
+struct Ends {
+    source_open: bool,
+    sink_alive: bool,
 }
 
 impl Link {
@@ -76,11 +99,12 @@ impl Link {
     async fn turn_until_done(&mut self) -> Outcome {
         self.apply();
         let mut buffer = BytesMut::new();
-        let mut source_open = true;
+        let mut ends = Ends { source_open: true, sink_alive: true };
         let mut last_progress = self.now();
         loop {
             match self.write_due(&mut last_progress) {
                 Ok(None) => {}
+                Ok(Some(Outcome::Ended)) if self.idle.both(self.stream, true) => return Outcome::Closed,
                 Ok(Some(outcome)) => return outcome,
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the sink is gone");
@@ -92,18 +116,24 @@ impl Link {
             if stall.is_some_and(|limit| limit <= now) {
                 return Outcome::Closed;
             }
-            match self.wait(source_open && self.chain.has_room(), stall).await {
+            let idle = !ends.source_open && (!ends.sink_alive || self.chain.keeps_only_the_end());
+            if self.idle.both(self.stream, idle) {
+                return Outcome::Closed;
+            }
+            match self.wait(&ends, stall).await {
                 Wake::Stop => return Outcome::Stopped,
                 Wake::Change => self.apply(),
                 Wake::Writable | Wake::Due => {}
-                Wake::Readable => source_open = self.read(&mut buffer),
+                Wake::Readable => ends.source_open = self.read(&mut buffer),
+                Wake::SinkGone => ends.sink_alive = false,
             }
             let now = self.now();
             self.chain.tick(now);
         }
     }
 
-    async fn wait(&mut self, may_read: bool, stall: Option<Duration>) -> Wake {
+    async fn wait(&mut self, ends: &Ends, stall: Option<Duration>) -> Wake {
+        let may_read = ends.source_open && self.chain.has_room();
         let due = self.chain.deadline().into_iter().chain(stall).min();
         let due = due.map(|due| self.epoch + due.min(self.now() + LONGEST_WAIT));
         let may_write = self.chain.front().is_some();
@@ -115,6 +145,8 @@ impl Link {
             _ = self.sink.writable(), if may_write => Wake::Writable,
             () = sleep_until(due.unwrap_or(self.epoch).into_std()), if due.is_some() => Wake::Due,
             _ = self.source.readable(), if may_read => Wake::Readable,
+            // With something to write, writing finds out.
+            _ = self.sink.ready(Interest::ERROR), if ends.sink_alive && !may_write => Wake::SinkGone,
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use stormproof_chaos::toxiproxy::{Stream, Toxic};
+use stormproof_chaos::toxiproxy::{ProxyEffects, Stream, Toxic};
+use tokio::io::AsyncWriteExt;
 
 use crate::fixture::{
-    Server, World, connect, connect_through, is_reset, receive, receive_to_end, round_trip, send, spare_address,
-    stays_silent,
+    Pair, Server, World, connect, connect_through, echo, is_reset, receive, receive_to_end, reset, round_trip, send,
+    spare_address, stays_silent, within,
 };
 
 async fn latency_delays_and_leaves_again(server: Server) {
@@ -63,6 +64,75 @@ async fn removing_a_black_hole_closes_both_ends(server: Server) {
     assert_eq!(receive(&mut server, 3).await, b"new");
 }
 
+/// Waits for what the proxy `p` tells of itself.
+async fn until(world: &World, holds: impl Fn(&ProxyEffects) -> bool) {
+    within("the effects are as expected", async {
+        while !holds(&world.client.effects("p").await.expect("effects")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+async fn a_server_that_goes_is_heard_through_a_black_hole(server: Server) {
+    let world = World::new(server).await;
+    let mut pair = world.pair().await;
+    world.client.add_toxic("p", &Toxic::timeout(Stream::Downstream, Duration::ZERO)).await.expect("added");
+    send(&mut pair.server, b"lost").await;
+    drop(pair.server);
+    assert_eq!(receive_to_end(&mut pair.client).await, b"");
+}
+
+async fn a_black_hole_keeps_no_connection_whose_peers_are_gone() {
+    let world = World::of_ours().await;
+    let proxy = world.proxy("p", &echo().await).await;
+    for stream in Stream::BOTH {
+        world.client.add_toxic("p", &Toxic::timeout(stream, Duration::ZERO)).await.expect("added");
+        for _ in 0..20 {
+            send(&mut connect(&proxy.listen).await, b"x").await;
+        }
+        until(&world, |effects| effects.connections_open == 0).await;
+        world.client.remove_toxic("p", &format!("timeout_{stream}")).await.expect("removed");
+    }
+}
+
+async fn hold_keeps_no_connection_whose_peers_are_gone() {
+    let world = World::of_ours().await;
+    let Pair { proxy, upstream, mut client, server } = world.pair().await;
+    for stream in Stream::BOTH {
+        world.client.add_toxic("p", &Toxic::hold(stream)).await.expect("added");
+    }
+    drop(server);
+    assert!(stays_silent(&mut client).await, "the client hears of the server's end");
+    drop(client);
+    until(&world, |effects| effects.connections_open == 0).await;
+    // What is held would never arrive: the server is dead.
+    let (mut client, server) = connect_through(&proxy, &upstream).await;
+    send(&mut client, b"for later").await;
+
+    reset(server);
+    eprintln!(
+        "DBG {:?} {:?}",
+        tokio::time::timeout(Duration::from_millis(60), tokio::io::AsyncReadExt::read_u8(&mut client)).await,
+        world.client.effects("p").await
+    );
+    assert!(stays_silent(&mut client).await, "the client hears of the server's end");
+    drop(client);
+    until(&world, |effects| effects.connections_open == 0).await;
+    // Half-closed ends may still read: what is held for them is kept.
+    let (mut client, mut server) = connect_through(&proxy, &upstream).await;
+    send(&mut client, b"question").await;
+    send(&mut server, b"answer").await;
+    client.shutdown().await.expect("half closed");
+    server.shutdown().await.expect("half closed");
+    assert!(stays_silent(&mut client).await && stays_silent(&mut server).await);
+    for stream in Stream::BOTH {
+        world.client.remove_toxic("p", &format!("hold_{stream}")).await.expect("removed");
+    }
+    assert_eq!(receive_to_end(&mut client).await, b"answer");
+    assert_eq!(receive_to_end(&mut server).await, b"question");
+}
+
 async fn reset_peer_resets_open_connections_and_leaves_nothing_behind() {
     // P53 P71
     let world = World::of_ours().await;
@@ -108,7 +178,6 @@ async fn hold_keeps_everything_for_later() {
 
 async fn a_half_close_stays_half() {
     // P72
-    use tokio::io::AsyncWriteExt;
     let world = World::of_ours().await;
     let mut pair = world.pair().await;
     send(&mut pair.client, b"question").await;
@@ -133,6 +202,18 @@ async fn a_dead_upstream_is_a_close_and_the_proxy_lives_on(server: Server) {
 }
 
 crate::trials! {
-    both: [latency_delays_and_leaves_again, timeout_swallows_then_closes, removing_a_black_hole_closes_both_ends, a_dead_upstream_is_a_close_and_the_proxy_lives_on]
-    ours: [reset_peer_resets_open_connections_and_leaves_nothing_behind, hold_keeps_everything_for_later, a_half_close_stays_half]
+    both: [
+        latency_delays_and_leaves_again,
+        timeout_swallows_then_closes,
+        removing_a_black_hole_closes_both_ends,
+        a_server_that_goes_is_heard_through_a_black_hole,
+        a_dead_upstream_is_a_close_and_the_proxy_lives_on
+    ]
+    ours: [
+        a_black_hole_keeps_no_connection_whose_peers_are_gone,
+        hold_keeps_no_connection_whose_peers_are_gone,
+        reset_peer_resets_open_connections_and_leaves_nothing_behind,
+        hold_keeps_everything_for_later,
+        a_half_close_stays_half
+    ]
 }

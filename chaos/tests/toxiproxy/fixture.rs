@@ -262,6 +262,11 @@ pub(crate) async fn is_reset(stream: &mut TcpStream) -> bool {
     }
 }
 
+/// Ends the connection with a reset.
+pub(crate) fn reset(stream: TcpStream) {
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("a live socket");
+}
+
 /// Whether nothing arrives for a while. A slow machine can only make this pass too easily, never fail.
 pub(crate) async fn stays_silent(stream: &mut TcpStream) -> bool {
     tokio::time::timeout(Duration::from_millis(60), stream.read_u8()).await.is_err()

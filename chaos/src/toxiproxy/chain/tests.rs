@@ -221,6 +221,24 @@ fn a_limit_goes_on_counting_when_neighbours_change() {
     assert_eq!((take(&mut chain, &mut seen), seen.as_slice()), (Some(Event::Close), b"abcde".as_slice()));
 }
 
+#[test]
+fn an_end_that_no_toxic_lets_go_is_told_from_one_that_waits() {
+    let kept = |attributes, sent: &[u8]| {
+        let mut chain = chain(&[spec(1, attributes)]);
+        if !sent.is_empty() {
+            chain.push(ms(0), bytes(ms(0), sent));
+        }
+        chain.push(ms(0), Event::End);
+        chain.keeps_only_the_end()
+    };
+    assert!(kept(Attributes::Hold(Hold {}), b""));
+    assert!(!kept(Attributes::Hold(Hold {}), b"may still arrive"));
+    assert!(!kept(Attributes::SlowClose(SlowClose { delay: 10 }), b""));
+    assert!(!kept(Attributes::Latency(Latency { latency: 10, jitter: 0 }), b""));
+    assert!(!kept(Attributes::Bandwidth(Bandwidth { rate: 0 }), b"stalled"));
+    assert!(!kept(Attributes::Noop(Noop {}), b""), "it is on its way");
+}
+
 /// A toxic that may delay but must not lose.
 fn gentle() -> impl Strategy<Value = Attributes> {
     prop_oneof![

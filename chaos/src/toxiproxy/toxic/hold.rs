@@ -1,5 +1,6 @@
 //! `hold`, beyond Toxiproxy: a black hole without loss. Bytes and closes are held until the toxic is removed, then
-//! arrive in order; the connection lives on. `timeout` with 0 loses the bytes and so must close.
+//! arrive in order; the connection lives on. `timeout` with 0 loses the bytes and so must close. (A connection whose
+//! ends have both finished, or are gone, with nothing held that could still arrive, ends all the same.)
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `timeout`: swallows everything. With a time it closes the connection after that long without bytes; with 0 it never
-//! does. Removing it closes the connection, because bytes were lost.
+//! `timeout`: swallows all bytes. With a time it closes the connection after that long without bytes; with 0 it never
+//! does. Removing it closes the connection, because bytes were lost, and so does the end of the source after bytes.
 
 use std::time::Duration;
 
@@ -29,11 +29,12 @@ pub(super) struct TimeoutToxic {
     attributes: Timeout,
     began: Duration,
     quiet_since: Duration,
+    has_lost_bytes: bool,
 }
 
 impl TimeoutToxic {
     pub(super) fn new(attributes: Timeout, now: Duration) -> Self {
-        Self { attributes, began: now, quiet_since: now }
+        Self { attributes, began: now, quiet_since: now, has_lost_bytes: false }
     }
 }
 
@@ -44,9 +45,15 @@ impl Toxic for TimeoutToxic {
     }
 
     fn on_event(&mut self, now: Duration, event: Event, out: &mut Output) {
-        out.drop(&event);
-        if !event.is_empty() {
-            self.quiet_since = now;
+        match event {
+            Event::Chunk(_) => {
+                out.drop(&event);
+                self.quiet_since = now;
+                self.has_lost_bytes = true;
+            }
+            // As with Toxiproxy, the other side hears of it: a connection without its peer is of no use to anybody.
+            Event::End if self.has_lost_bytes => out.act(Event::Close),
+            end => out.events.push(end),
         }
     }
 
@@ -106,8 +113,17 @@ mod tests {
         let mut toxic = toxic(0, 0);
         let mut out = Output::default();
         toxic.on_event(ms(1), chunk(1, b"abc"), &mut out);
-        toxic.on_event(ms(2), Event::End, &mut out);
+        toxic.on_tick(ms(1_000_000), &mut out);
         assert_eq!((out.events.len(), out.dropped_bytes, toxic.deadline()), (0, 3, None));
         assert_eq!(release(&mut toxic, 3), [Event::Close]);
+    }
+
+    #[test]
+    fn the_end_of_the_source_ends_the_connection() {
+        assert_eq!(feed(&mut toxic(0, 0), 1, Event::End), [Event::End], "nothing was lost");
+        let mut lossy = toxic(0, 0);
+        assert_eq!(feed(&mut lossy, 1, chunk(1, b"abc")), []);
+        assert_eq!(feed(&mut lossy, 2, Event::End), [Event::Close]);
+        assert_eq!(feed(&mut toxic(0, 0), 1, Event::Close), [Event::Close], "the source is gone");
     }
 }
