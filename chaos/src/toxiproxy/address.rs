@@ -4,12 +4,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::error::ApiError;
 
 /// How long a name may take to resolve before an admin call gives up.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(1);
+
+/// How many connections may wait to be accepted; the kernel's own limit (`net.core.somaxconn`) holds besides. With less, a
+/// burst of clients meets the second that the kernel waits before it sends another SYN: a delay that nobody injected.
+const BACKLOG: u32 = 4_096;
 
 /// The address a proxy would listen on. A name means its IPv4 address if it has one; an absent host means all
 /// interfaces; an absent port means any.
@@ -34,13 +38,21 @@ pub(crate) async fn resolve(listen: &str) -> Result<SocketAddr, ApiError> {
     preferred.copied().ok_or_else(|| failed(&"no such host"))
 }
 
-/// Opens a listener.
+/// Opens a listener that a burst of clients does not overrun. A port that was just left can be taken again at once.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Opens a proxy's listener.
 ///
 /// # Errors
 ///
 /// 500 with the text of the system, in Go's form (P19).
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, ApiError> {
-    TcpListener::bind(address).await.map_err(|error| {
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, ApiError> {
+    listen(address).map_err(|error| {
         let text = match error.kind() {
             io::ErrorKind::AddrInUse => "address already in use".to_owned(),
             io::ErrorKind::AddrNotAvailable => "cannot assign requested address".to_owned(),
@@ -59,6 +71,18 @@ pub(crate) fn dial_target(upstream: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_burst_of_clients_is_not_kept_waiting() {
+        let cap = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
+        let burst = cap.trim().parse::<usize>().expect("a number").min(600);
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        // Nobody accepts: what does not fit waits for ever.
+        let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_secs(10));
+        let clients: Vec<_> = (0..burst).map_while(|_| connect().ok()).collect();
+        assert_eq!(clients.len(), burst);
+    }
 
     #[tokio::test]
     async fn names_and_short_forms_resolve() {

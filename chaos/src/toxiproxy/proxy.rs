@@ -148,7 +148,7 @@ impl Proxy {
             return Ok(());
         }
         let State { listen, upstream, .. } = self.state();
-        let listener = bind(resolve(&listen).await?).await?;
+        let listener = bind(resolve(&listen).await?)?;
         self.run(&mut life, listener, upstream)
     }
 
@@ -208,12 +208,12 @@ impl Proxy {
         if is_in_own_way {
             self.halt(life).await;
         }
-        let error = match bind(address).await {
+        let error = match bind(address) {
             Ok(listener) => return Ok(listener),
             Err(error) => error,
         };
         if is_in_own_way {
-            let listener = bind(resolve(&old.listen).await?).await?;
+            let listener = bind(resolve(&old.listen).await?)?;
             self.run(life, listener, old.upstream.clone())?;
         }
         let standing = if old.enabled { "still listens on" } else { "stays disabled with" };

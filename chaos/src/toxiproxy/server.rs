@@ -1,5 +1,6 @@
 //! The embedded server.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::address::listen;
 use super::api::{self, Api};
 use super::metrics::Metrics;
 use super::registry::{Registry, Settings};
@@ -106,7 +108,7 @@ impl ToxiproxyServer {
     /// [`ServerError`]; nothing is left running then.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Listen { address: config.listen.clone(), source };
-        let listener = TcpListener::bind(&config.listen).await.map_err(failed)?;
+        let listener = listen_on(&config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let registry = Arc::new(Registry::new(Settings {
             seed: config.seed,
@@ -161,6 +163,18 @@ impl ToxiproxyServer {
         // A request that was under way may have created one more.
         self.registry.clear().await;
     }
+}
+
+/// Listens on the first of a name's addresses that can be had.
+async fn listen_on(name: &str) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in tokio::net::lookup_host(name).await? {
+        match listen(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 impl Drop for ToxiproxyServer {
