@@ -101,27 +101,33 @@ pub(crate) fn behind_all_with_prefix(prefix: &str) -> Option<String> {
 }
 
 impl Backend {
-    /// A page of the bucket as it is, or as it was `changes_ago` writes and deletes ago.
-    pub(crate) fn list(
+    /// A page of the bucket as it is.
+    pub(crate) fn list(&self, bucket: &str, query: ListQuery<'_>) -> Result<ListPage, BackendError> {
+        let state = self.lock();
+        let objects = &state.bucket(bucket)?.objects;
+        Ok(list_page(objects, query, |key, object| ObjectInfo::of(key, object)))
+    }
+
+    /// A page of the bucket as it was `changes_ago` writes and deletes ago; none if it is the same as the present one.
+    pub(crate) fn list_past(
         &self,
         bucket: &str,
         query: ListQuery<'_>,
         changes_ago: usize,
-    ) -> Result<ListPage, BackendError> {
+    ) -> Result<Option<ListPage>, BackendError> {
         let state = self.lock();
         let bucket = state.bucket(bucket)?;
-        if changes_ago == 0 {
-            return Ok(list_page(&bucket.objects, query, |key, object| ObjectInfo::of(key, object)));
-        }
         let mut old: BTreeMap<String, ObjectInfo> =
             bucket.objects.iter().map(|(key, object)| (key.clone(), ObjectInfo::of(key, object))).collect();
+        let present = list_page(&old, query, |_, info| info.clone());
         for (key, before) in bucket.history.iter().rev().take(changes_ago) {
             match before {
                 Some(info) => old.insert(key.clone(), info.clone()),
                 None => old.remove(key),
             };
         }
-        Ok(list_page(&old, query, |_, info| info.clone()))
+        let past = list_page(&old, query, |_, info| info.clone());
+        Ok((past != present).then_some(past))
     }
 }
 

@@ -123,7 +123,7 @@ impl Backend {
     /// [`BackendError::NoSuchBucket`].
     pub fn list_objects(&self, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>, BackendError> {
         let query = list::ListQuery { prefix, max_entries: usize::MAX, ..Default::default() };
-        Ok(self.list(bucket, query, 0)?.objects)
+        Ok(self.list(bucket, query)?.objects)
     }
 
     /// Bytes of all objects and all open parts. Copies count in full although they share memory.

@@ -125,7 +125,7 @@ impl Body for ResponseBody {
         let this = &mut *self;
         let frame = match &mut this.fault {
             None => ready!(Pin::new(&mut this.inner).poll_frame(cx)),
-            Some(fault) => ready!(fault.poll_frame(Pin::new(&mut this.inner), cx)),
+            Some(fault) => ready!(fault.poll_frame(Pin::new(&mut this.inner), &mut this.ticket, cx)),
         };
         match &frame {
             Some(Ok(frame)) => {

@@ -85,6 +85,23 @@ impl fmt::Display for Operation {
     }
 }
 
+impl Operation {
+    /// False if its success is answered without a body.
+    pub(crate) fn answers_with_body(self) -> bool {
+        !matches!(
+            self,
+            Self::CreateBucket
+                | Self::HeadBucket
+                | Self::DeleteBucket
+                | Self::PutObject
+                | Self::HeadObject
+                | Self::DeleteObject
+                | Self::UploadPart
+                | Self::AbortMultipartUpload
+        )
+    }
+}
+
 /// A name that is no operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not an S3 operation known here; names are case-exact, such as GetObject")]

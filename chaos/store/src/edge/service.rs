@@ -85,13 +85,10 @@ impl EdgeService {
         let progress = ticket.request_progress();
         let unread = Unread::default();
         let request = request.map(|body| s3s::Body::http_body(RequestBody::new(body, progress, unread.clone())));
-        let decision = self.rules.decide(ticket.entry());
-        let mut response = match &decision {
+        let mut decision = self.rules.decide(ticket.entry());
+        let mut response = match &mut decision {
             None => self.s3.call(request).await?,
-            Some(decision) => {
-                ticket.set_rule(&decision.rule);
-                self.answer_with_fault(request, decision).await?
-            }
+            Some(decision) => self.answer_with_fault(request, decision, &mut ticket).await?,
         };
         unread.drain(MAX_DRAIN).await;
         if response.status() == StatusCode::OK && response.headers().contains_key(CONTENT_RANGE) {
@@ -110,27 +107,37 @@ impl EdgeService {
     async fn answer_with_fault(
         &self,
         mut request: Request<s3s::Body>,
-        decision: &Decision,
+        decision: &mut Decision,
+        ticket: &mut Ticket,
     ) -> Result<HttpResponse, StdError> {
-        match decision.effect {
-            Effect::StallRequest { ms } => decision.stall(ms).await,
-            Effect::ResetBefore => return self.reset().await,
-            Effect::SlowDown { retry_after_seconds } => {
+        let effect = decision.effect.clone();
+        match effect {
+            Effect::StallRequest { ms } => decision.stall(ms, ticket).await,
+            Effect::ResetBefore if decision.acts(ticket) => return self.reset().await,
+            Effect::SlowDown { retry_after_seconds } if decision.acts(ticket) => {
                 let mut response = refusal(S3ErrorCode::SlowDown, &decision.rule)?;
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after_seconds));
                 return Ok(response);
             }
-            Effect::InternalError => return refusal(S3ErrorCode::InternalError, &decision.rule),
+            Effect::InternalError if decision.acts(ticket) => {
+                return refusal(S3ErrorCode::InternalError, &decision.rule);
+            }
             Effect::StaleList { changes_ago } => {
-                request.extensions_mut().insert(StaleList { changes_ago });
+                let differs = Arc::new(AtomicBool::new(false));
+                request.extensions_mut().insert(StaleList { changes_ago, differs: Arc::clone(&differs) });
+                let response = self.s3.call(request).await?;
+                if differs.load(Ordering::Relaxed) {
+                    decision.acts(ticket);
+                }
+                return Ok(response);
             }
             _ => {}
         }
         let response = self.s3.call(request).await?;
-        match decision.effect {
-            Effect::StallHeaders { ms } => decision.stall(ms).await,
-            Effect::ResetAfter => return self.reset().await,
-            Effect::ErrorAfterSuccess if response.status().is_success() => {
+        match effect {
+            Effect::StallHeaders { ms } => decision.stall(ms, ticket).await,
+            Effect::ResetAfter if decision.acts(ticket) => return self.reset().await,
+            Effect::ErrorAfterSuccess if response.status().is_success() && decision.acts(ticket) => {
                 return refusal(S3ErrorCode::InternalError, &decision.rule);
             }
             _ => {}

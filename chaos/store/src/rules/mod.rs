@@ -3,24 +3,27 @@
 //! [`RuleSet`] is what people write, [`Rules`] what a running server asks. The effects are in
 //! [`effects`](crate::effects).
 
+mod check;
 pub(crate) mod glob;
 mod rule;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-pub use rule::{Nth, Rule, RuleError, RuleSet};
+pub use check::RuleError;
+pub use rule::{Nth, Rule, RuleSet};
 
 use crate::effects::Effect;
-use crate::ledger::Entry;
+use crate::ledger::{Entry, Ticket};
 
 /// The rules of a running server. Clones are handles to the same rules.
 ///
 /// Rules are asked at the edge, before signatures are checked, so a request that will be refused counts as a match
-/// too. Removing a rule ends the stalls it causes at that moment.
+/// too. Removing a rule ends the stalls it causes at that moment, and it acts no more, also on requests in flight.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     inner: Arc<Mutex<Armed>>,
@@ -31,13 +34,29 @@ struct Armed {
     seed: u64,
     rules: Vec<ArmedRule>,
     /// Kept when a rule is removed: what it did is asked for afterwards.
-    counts: BTreeMap<String, RuleCount>,
+    tallies: BTreeMap<String, Arc<Tally>>,
 }
 
 #[derive(Debug)]
 struct ArmedRule {
     rule: Rule,
     removed: CancellationToken,
+    tally: Arc<Tally>,
+}
+
+/// Counts of one rule. Requests hold it, too: they act later than they are chosen, if at all.
+#[derive(Debug, Default)]
+struct Tally {
+    matched: AtomicU64,
+    /// Matches it was to act on.
+    chosen: AtomicU64,
+    acted: AtomicU64,
+}
+
+impl Tally {
+    fn count(&self) -> RuleCount {
+        RuleCount { matched: self.matched.load(Ordering::Relaxed), acted: self.acted.load(Ordering::Relaxed) }
+    }
 }
 
 /// What a rule has done.
@@ -45,7 +64,9 @@ struct ArmedRule {
 pub struct RuleCount {
     /// Requests it was for.
     pub matched: u64,
-    /// Requests it acted on. A fault in the middle of a body that is shorter acts without a trace.
+    /// Requests on which it had its effect, counted when that began. A body that ends before it is cut or stalled, a
+    /// listing that is the same as some changes ago, a request that fails by itself before its success could be denied:
+    /// none of them counts.
     pub acted: u64,
 }
 
@@ -56,6 +77,22 @@ pub(crate) struct Decision {
     pub(crate) effect: Effect,
     /// Cancelled when the rule is removed.
     pub(crate) removed: CancellationToken,
+    tally: Arc<Tally>,
+    acted: bool,
+}
+
+impl Decision {
+    /// The effect begins: it is counted, and the ledger names the rule. False if the rule is gone: then nothing begins.
+    pub(crate) fn acts(&mut self, ticket: &mut Ticket) -> bool {
+        if self.removed.is_cancelled() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.acted, true) {
+            self.tally.acted.fetch_add(1, Ordering::Relaxed);
+            ticket.set_rule(&self.rule);
+        }
+        true
+    }
 }
 
 impl Rules {
@@ -70,9 +107,9 @@ impl Rules {
     /// [`RuleError`] if a rule could not act as written; the rules stay as they were.
     pub fn set(&self, set: RuleSet) -> Result<(), RuleError> {
         set.check()?;
-        let counts = set.rules.iter().map(|rule| (rule.name.clone(), RuleCount::default())).collect();
-        let rules = set.rules.into_iter().map(ArmedRule::new).collect();
-        let old = std::mem::replace(&mut *self.armed(), Armed { seed: set.seed, rules, counts });
+        let rules: Vec<ArmedRule> = set.rules.into_iter().map(ArmedRule::new).collect();
+        let tallies = rules.iter().map(ArmedRule::tally).collect();
+        let old = std::mem::replace(&mut *self.armed(), Armed { seed: set.seed, rules, tallies });
         old.rules.iter().for_each(|old| old.removed.cancel());
         Ok(())
     }
@@ -86,8 +123,9 @@ impl Rules {
         let mut set = RuleSet::of(armed.rules.iter().map(|armed| armed.rule.clone()));
         set.rules.push(rule.clone());
         set.check()?;
-        armed.counts.insert(rule.name.clone(), RuleCount::default());
-        armed.rules.push(ArmedRule::new(rule));
+        let rule = ArmedRule::new(rule);
+        armed.tallies.extend([rule.tally()]);
+        armed.rules.push(rule);
         Ok(())
     }
 
@@ -114,26 +152,27 @@ impl Rules {
     /// What each rule has done, removed ones included, by name.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<String, RuleCount> {
-        self.armed().counts.clone()
+        self.armed().tallies.iter().map(|(name, tally)| (name.clone(), tally.count())).collect()
     }
 
-    /// Counts the request as a match of every rule it fits, and gives the first that acts on it.
+    /// Counts the request as a match of every rule it fits, and gives the first that wants to act on it.
     pub(crate) fn decide(&self, entry: &Entry) -> Option<Decision> {
-        let mut armed = self.armed();
-        let Armed { seed, rules, counts } = &mut *armed;
+        let armed = self.armed();
         let bucket = entry.bucket.as_deref().unwrap_or_default();
         let key = entry.key.as_deref().unwrap_or_default();
         let mut decision = None;
-        for ArmedRule { rule, removed } in rules {
+        for ArmedRule { rule, removed, tally } in &armed.rules {
             if !rule.matches(entry.operation, bucket, key) {
                 continue;
             }
-            let count = counts.entry(rule.name.clone()).or_default();
-            count.matched += 1;
-            if decision.is_none() && rule.nth.chooses(*seed, &rule.name, count.matched, count.acted) {
-                count.acted += 1;
+            // Changed under the lock only, so each match has a number of its own.
+            let number = tally.matched.fetch_add(1, Ordering::Relaxed) + 1;
+            let chosen_before = tally.chosen.load(Ordering::Relaxed);
+            if decision.is_none() && rule.nth.chooses(armed.seed, &rule.name, number, chosen_before) {
+                tally.chosen.fetch_add(1, Ordering::Relaxed);
                 let (rule, effect) = (rule.name.clone(), rule.effect.clone());
-                decision = Some(Decision { rule, effect, removed: removed.clone() });
+                decision =
+                    Some(Decision { rule, effect, removed: removed.clone(), tally: Arc::clone(tally), acted: false });
             }
         }
         decision
@@ -142,6 +181,10 @@ impl Rules {
 
 impl ArmedRule {
     fn new(rule: Rule) -> Self {
-        Self { rule, removed: CancellationToken::new() }
+        Self { rule, removed: CancellationToken::new(), tally: Arc::default() }
+    }
+
+    fn tally(&self) -> (String, Arc<Tally>) {
+        (self.rule.name.clone(), Arc::clone(&self.tally))
     }
 }

@@ -107,17 +107,18 @@ impl Rule {
     }
 }
 
-/// Which of a rule's matches it acts on. The default is all of them.
+/// Which of a rule's matches it is for. The default is all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Nth {
-    /// The first match it acts on, counted from 1.
+    /// The first match it is for, counted from 1.
     pub first: u64,
     /// From then on every so-manieth match.
     pub every: u64,
-    /// How many times it acts at most; none is without end.
+    /// How many matches it is for at most, one on which it then has no effect (a body that is too short to be cut)
+    /// included; none is without end.
     pub count: Option<u64>,
-    /// Of the matches chosen by the other fields, the share it acts on, in percent, drawn from the seed.
+    /// Of the matches chosen by the other fields, the share it is for, in percent, drawn from the seed.
     pub percent: u8,
 }
 
@@ -140,11 +141,11 @@ impl Nth {
         Self { count: Some(count), ..Self::default() }
     }
 
-    /// True if the match of that number is one to act on, when so many were acted on before. Pure.
-    pub(super) fn chooses(self, seed: u64, rule: &str, number: u64, acted_before: u64) -> bool {
+    /// True if the match of that number is one to act on, when so many were chosen before. Pure.
+    pub(super) fn chooses(self, seed: u64, rule: &str, number: u64, chosen_before: u64) -> bool {
         number >= self.first
             && (number - self.first).is_multiple_of(self.every)
-            && self.count.is_none_or(|count| acted_before < count)
+            && self.count.is_none_or(|count| chosen_before < count)
             && draw(seed, rule, number) % 100 < u64::from(self.percent)
     }
 }
@@ -161,65 +162,11 @@ fn draw(seed: u64, rule: &str, number: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Why a set of rules is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RuleError {
-    /// A rule without a name, or a name twice.
-    #[error("rule number {number} needs a name of its own, {name:?} is not one")]
-    Name {
-        /// Position, counted from 1.
-        number: usize,
-        /// The name it has.
-        name: String,
-    },
-    /// A number that makes no sense.
-    #[error("rule {rule:?}: {field} is {value}, it must be {want}")]
-    Value {
-        /// The rule.
-        rule: String,
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-        /// What would be accepted.
-        want: &'static str,
-    },
-}
-
 impl RuleSet {
     /// A set of these rules with seed 0.
     #[must_use]
     pub fn of(rules: impl IntoIterator<Item = Rule>) -> Self {
         Self { seed: 0, rules: rules.into_iter().collect() }
-    }
-
-    /// Refuses what could not act as written.
-    ///
-    /// # Errors
-    /// [`RuleError`] for the first rule that is wrong.
-    pub fn check(&self) -> Result<(), RuleError> {
-        for (index, rule) in self.rules.iter().enumerate() {
-            let twice = self.rules[..index].iter().any(|earlier| earlier.name == rule.name);
-            if rule.name.is_empty() || twice {
-                return Err(RuleError::Name { number: index + 1, name: rule.name.clone() });
-            }
-            let wrong = |field, value, want| RuleError::Value { rule: rule.name.clone(), field, value, want };
-            let nth = rule.nth;
-            if nth.first == 0 {
-                return Err(wrong("nth.first", 0, "at least 1"));
-            }
-            if nth.every == 0 {
-                return Err(wrong("nth.every", 0, "at least 1"));
-            }
-            if nth.percent > 100 {
-                return Err(wrong("nth.percent", u64::from(nth.percent), "at most 100"));
-            }
-            if rule.effect == (Effect::Trickle { bytes_per_second: 0 }) {
-                return Err(wrong("effect.bytes_per_second", 0, "at least 1"));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -228,13 +175,13 @@ mod tests {
     use super::*;
 
     fn chosen(nth: Nth, seed: u64, matches: u64) -> Vec<u64> {
-        let mut acted = Vec::new();
+        let mut chosen = Vec::new();
         for number in 1..=matches {
-            if nth.chooses(seed, "rule", number, acted.len() as u64) {
-                acted.push(number);
+            if nth.chooses(seed, "rule", number, chosen.len() as u64) {
+                chosen.push(number);
             }
         }
-        acted
+        chosen
     }
 
     #[test]
@@ -252,16 +199,6 @@ mod tests {
         assert_eq!(first, chosen(third, 7, 1_000));
         assert_ne!(first, chosen(third, 8, 1_000));
         assert!((250..420).contains(&first.len()), "{} of 1000", first.len());
-    }
-
-    #[test]
-    fn a_rule_that_cannot_act_is_refused_by_name() {
-        let stall = Effect::StallHeaders { ms: 1 };
-        let twice = RuleSet::of([Rule::new("a", stall.clone()), Rule::new("a", stall.clone())]);
-        assert_eq!(twice.check(), Err(RuleError::Name { number: 2, name: "a".to_owned() }));
-        let never = RuleSet::of([Rule::new("a", stall).nth(Nth::only(0))]);
-        let message = never.check().expect_err("counted from 1").to_string();
-        assert_eq!(message, "rule \"a\": nth.first is 0, it must be at least 1");
     }
 
     #[test]

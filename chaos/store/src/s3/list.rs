@@ -1,5 +1,7 @@
 //! `ListObjects` (both versions).
 
+use std::sync::atomic::Ordering;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::{
     CommonPrefix, EncodingType, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
@@ -9,12 +11,13 @@ use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
 use super::convert::{etag, owner, size, timestamp_ms};
+use crate::backend::error::BackendError;
 use crate::backend::list::{ListPage, ListQuery, MAX_PAGE_ENTRIES};
 use crate::backend::object::ObjectInfo;
+use crate::edge::StaleList;
 
 pub(super) fn v1(gateway: &Gateway, req: S3Request<ListObjectsInput>) -> S3Result<S3Response<ListObjectsOutput>> {
-    let changes_ago = changes_ago(&req);
-    let input = req.input;
+    let S3Request { input, extensions, .. } = req;
     let text = Text::new(input.encoding_type.as_ref())?;
     let max_entries = max_entries(input.max_keys)?;
     let query = ListQuery {
@@ -23,7 +26,7 @@ pub(super) fn v1(gateway: &Gateway, req: S3Request<ListObjectsInput>) -> S3Resul
         after: given(input.marker.as_deref()),
         max_entries,
     };
-    let page = gateway.backend.list(&input.bucket, query, changes_ago)?;
+    let page = page(gateway, &input.bucket, query, extensions.get())?;
     Ok(S3Response::new(ListObjectsOutput {
         is_truncated: Some(page.next.is_some()),
         next_marker: page.next.as_deref().map(|next| text.of(next)),
@@ -40,8 +43,7 @@ pub(super) fn v1(gateway: &Gateway, req: S3Request<ListObjectsInput>) -> S3Resul
 }
 
 pub(super) fn v2(gateway: &Gateway, req: S3Request<ListObjectsV2Input>) -> S3Result<S3Response<ListObjectsV2Output>> {
-    let changes_ago = changes_ago(&req);
-    let input = req.input;
+    let S3Request { input, extensions, .. } = req;
     let text = Text::new(input.encoding_type.as_ref())?;
     let max_entries = max_entries(input.max_keys)?;
     let continued = given(input.continuation_token.as_deref()).map(read_token).transpose()?;
@@ -51,7 +53,7 @@ pub(super) fn v2(gateway: &Gateway, req: S3Request<ListObjectsV2Input>) -> S3Res
         after: continued.as_deref().or(given(input.start_after.as_deref())),
         max_entries,
     };
-    let page = gateway.backend.list(&input.bucket, query, changes_ago)?;
+    let page = page(gateway, &input.bucket, query, extensions.get())?;
     Ok(S3Response::new(ListObjectsV2Output {
         is_truncated: Some(page.next.is_some()),
         next_continuation_token: page.next.as_deref().map(token),
@@ -69,9 +71,21 @@ pub(super) fn v2(gateway: &Gateway, req: S3Request<ListObjectsV2Input>) -> S3Res
     }))
 }
 
-/// How stale the listing is to be, as the edge decided; 0 is the present.
-fn changes_ago<T>(req: &S3Request<T>) -> usize {
-    req.extensions.get::<crate::edge::StaleList>().map_or(0, |stale| stale.changes_ago)
+/// The present, or the past if the edge decided so.
+fn page(
+    gateway: &Gateway,
+    bucket: &str,
+    query: ListQuery<'_>,
+    stale: Option<&StaleList>,
+) -> Result<ListPage, BackendError> {
+    let Some(stale) = stale else { return gateway.backend.list(bucket, query) };
+    match gateway.backend.list_past(bucket, query, stale.changes_ago)? {
+        Some(past) => {
+            stale.differs.store(true, Ordering::Relaxed);
+            Ok(past)
+        }
+        None => gateway.backend.list(bucket, query),
+    }
 }
 
 /// `delimiter=` with nothing means no delimiter; SDKs send it. The same holds for markers and tokens.

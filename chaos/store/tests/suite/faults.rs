@@ -176,6 +176,58 @@ async fn a_stale_list_shows_the_past() {
     assert_eq!(lab.get(&format!("{BUCKET}/c")).await.text(), "v", "reads are not stale");
 }
 
+/// What nobody could notice is no effect: a run that rests on it is vacuous.
+#[tokio::test]
+async fn a_fault_that_changes_nothing_does_not_count() {
+    let lab = Lab::new().await;
+    let (backend, rules) = (lab.server.backend(), lab.server.rules());
+    for (key, bytes) in [("k", 100), ("empty", 0), ("other/k", 1)] {
+        backend.put(BUCKET, key, vec![7; bytes]).expect("put");
+    }
+    let object = |key: &str| format!("{BUCKET}/{key}");
+    for (effect, method, path, status) in [
+        (Effect::TruncateBody { at_bytes: 5_000 }, Method::GET, object("k"), 200),
+        (Effect::TruncateBody { at_bytes: 100 }, Method::GET, object("k"), 200),
+        (Effect::TruncateBody { at_bytes: 1 }, Method::HEAD, object("k"), 200),
+        (Effect::TruncateBody { at_bytes: 1 }, Method::PUT, object("new"), 200),
+        (Effect::StallBody { at_bytes: 100, ms: 600_000 }, Method::GET, object("k"), 200),
+        (Effect::ResetBody { at_bytes: 100 }, Method::GET, object("k"), 200),
+        (Effect::Trickle { bytes_per_second: 1 }, Method::GET, object("empty"), 200),
+        (Effect::ErrorAfterSuccess, Method::GET, object("absent"), 404),
+        (Effect::StaleList { changes_ago: 3 }, Method::GET, object("k"), 200),
+    ] {
+        rules.set(RuleSet::of([Rule::new("idle", effect.clone())])).expect("a rule");
+        let answer = lab.send(method, &path, &[], &[], "").await;
+        assert_eq!(answer.status, status, "{effect:?}");
+        assert_eq!(rules.counts()["idle"], RuleCount { matched: 1, acted: 0 }, "{effect:?}");
+        assert_eq!(lab.server.ledger().entries_since(0).pop().and_then(|entry| entry.rule), None, "{effect:?}");
+    }
+    // The bucket's last change was to another key; the one before it is what this listing shows.
+    for (changes_ago, acted) in [(1, 0), (2, 1)] {
+        backend.put(BUCKET, "listed/k", "v").expect("put");
+        backend.put(BUCKET, "other/k", "v").expect("put");
+        rules.set(RuleSet::of([Rule::new("stale", Effect::StaleList { changes_ago })])).expect("a rule");
+        lab.send(Method::GET, BUCKET, &[("prefix", "listed/")], &[], "").await;
+        assert_eq!(rules.counts()["stale"], RuleCount { matched: 1, acted }, "{changes_ago}");
+    }
+}
+
+/// A body in flight is left alone by a rule that is gone before its byte is reached.
+#[tokio::test]
+async fn a_removed_rule_does_not_cut_a_body_in_flight() {
+    let lab = Lab::new().await;
+    // Far more than the sockets hold: the byte is not reached before the client reads on.
+    let bytes = 64 << 20;
+    lab.server.backend().put(BUCKET, "k", vec![7; bytes]).expect("put");
+    let cut = Rule::new("fault", Effect::TruncateBody { at_bytes: bytes as u64 - 1 });
+    lab.server.rules().add(cut.on(Operation::GetObject)).expect("a rule");
+    let url = lab.presigned(&Method::GET, &format!("{BUCKET}/k"), &[]);
+    let response = soon(lab.http.get(url).send()).await.expect("an answer");
+    lab.server.rules().clear();
+    assert_eq!(soon(response.bytes()).await.expect("all of it").len(), bytes);
+    assert_eq!(lab.server.rules().counts()["fault"], RuleCount { matched: 1, acted: 0 });
+}
+
 #[tokio::test]
 async fn the_same_seed_hits_the_same_requests() {
     let half = RuleSet {

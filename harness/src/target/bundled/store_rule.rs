@@ -79,23 +79,24 @@ mod tests {
         Rule::new(name, StoreEffect::InternalError).on(Operation::GetObject).key("*/_metadata")
     }
 
+    fn store_of(server: &S3Server) -> S3BlobStore {
+        let settings = S3ServerConfig::default();
+        let config = StoreConfig {
+            endpoint: format!("http://{}", server.address()),
+            bucket: "data".to_owned(),
+            access_key: settings.access_key,
+            secret_key: settings.secret_key,
+        };
+        S3BlobStore::new(&config, Deadlines::default()).expect("a client")
+    }
+
     #[tokio::test]
     async fn requests_are_hurt_and_counted_until_it_is_healed_and_other_rules_stay() {
         let server = S3Server::start(S3ServerConfig::default()).await.expect("started");
         server.backend().create_bucket("data").expect("made");
         let theirs = rule("theirs").nth(Nth::only(1_000));
         server.rules().add(theirs).expect("added");
-        let settings = S3ServerConfig::default();
-        let store = S3BlobStore::new(
-            &StoreConfig {
-                endpoint: format!("http://{}", server.address()),
-                bucket: "data".to_owned(),
-                access_key: settings.access_key.clone(),
-                secret_key: settings.secret_key.clone(),
-            },
-            Deadlines::default(),
-        )
-        .expect("a client");
+        let store = store_of(&server);
         store.put("job/chk-1/_metadata", "content".into(), PutMode::Overwrite).await.expect("stored");
 
         let folder = tempfile::tempdir().expect("folder");
@@ -115,6 +116,21 @@ mod tests {
         let effect = lease.heal(Duration::from_secs(20)).await.expect("healed");
         assert_eq!((effect.counts["requests_hurt"], effect.counts["requests_matched"]), (2, 4));
         assert!(server.rules().has("theirs") && !server.rules().has("stormproof-fault-reads fail"));
+        server.shutdown().await.expect("ended");
+    }
+
+    /// A request that the rule is for, and that looks as it would without it, is no effect: the run is vacuous.
+    #[tokio::test]
+    async fn a_cut_behind_the_end_does_not_bite() {
+        let server = S3Server::start(S3ServerConfig::default()).await.expect("started");
+        server.backend().create_bucket("data").expect("made");
+        server.backend().put("data", "short", "content").expect("stored");
+        let rule = Rule::new("cut", StoreEffect::TruncateBody { at_bytes: 7 }).on(Operation::GetObject);
+        let mut fault = HurtStoreRequests::new(server.rules(), &rule, "fault");
+        fault.inject().await.expect("injected");
+        assert_eq!(store_of(&server).get("short").await.expect("read"), "content");
+        let effect = fault.effect().await.expect("known");
+        assert_eq!((effect.bites, effect.counts["requests_matched"]), (false, 1));
         server.shutdown().await.expect("ended");
     }
 
