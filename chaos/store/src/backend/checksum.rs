@@ -35,6 +35,16 @@ impl Algorithm {
         }
     }
 
+    /// Length of the value before it is written in base64.
+    pub(crate) fn digest_bytes(self) -> usize {
+        match self {
+            Self::Crc32 | Self::Crc32c => 4,
+            Self::Crc64Nvme => 8,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
     }
@@ -95,6 +105,11 @@ impl Checksums {
 
     pub(crate) fn algorithms(&self) -> impl Iterator<Item = Algorithm> + '_ {
         self.0.keys().copied()
+    }
+
+    /// Values by algorithm.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Algorithm, &str)> {
+        self.0.iter().map(|(algorithm, value)| (*algorithm, value.as_str()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -37,8 +37,8 @@ pub(crate) async fn read_body(
             collected.extend_from_slice(&piece);
         }
     }
-    if announced.is_some_and(|bytes| bytes != collected.len() as u64) {
-        return Err(s3_error!(IncompleteBody, "the body has {} bytes, announced were {announced:?}", collected.len()));
+    if let Some(announced) = announced.filter(|bytes| *bytes != collected.len() as u64) {
+        return Err(s3_error!(IncompleteBody, "the body has {} bytes, announced were {announced}", collected.len()));
     }
     Ok(Content::from(collected.freeze()))
 }

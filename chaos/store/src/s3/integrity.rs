@@ -19,7 +19,8 @@ pub(crate) fn check_content_md5(given: Option<&str>, md5: &[u8; 16]) -> S3Result
     }
 }
 
-/// `x-amz-checksum-*`, in the head or behind the body: 400 `BadDigest` if one differs. Gives back all that were given.
+/// `x-amz-checksum-*`, in the head or behind the body: 400 `InvalidRequest` if one is none at all, 400 `BadDigest` if it
+/// is another one. Gives back all that were given.
 pub(crate) fn check_checksums(
     content: &Content,
     head: Checksums,
@@ -29,15 +30,27 @@ pub(crate) fn check_checksums(
         .into_iter()
         .map(|algorithm| (algorithm, head.get(algorithm).or_else(|| in_trailer(trailer?, algorithm))))
         .collect();
+    check_form(&given)?;
     let computed = Checksums::compute(content, given.algorithms());
-    for algorithm in given.algorithms() {
-        let (given, computed) = (given.get(algorithm), computed.get(algorithm));
+    for ((algorithm, given), (_, computed)) in given.iter().zip(computed.iter()) {
         if given != computed {
             let name = algorithm.name();
-            return Err(s3_error!(BadDigest, "the {name} is said to be {given:?}, the body's is {computed:?}"));
+            return Err(s3_error!(BadDigest, "the {name} is said to be {given}, the body's is {computed}"));
         }
     }
     Ok(given)
+}
+
+/// Refuses what is no checksum: 400 `InvalidRequest`. One of parts' checksums has their number behind it.
+pub(crate) fn check_form(given: &Checksums) -> S3Result<()> {
+    for (algorithm, value) in given.iter() {
+        let digest = value.split_once('-').map_or(value, |(digest, _)| digest);
+        if BASE64.decode(digest).ok().map(|digest| digest.len()) != Some(algorithm.digest_bytes()) {
+            let (name, bytes) = (algorithm.name(), algorithm.digest_bytes());
+            return Err(s3_error!(InvalidRequest, "{value:?} is no {name}, which is {bytes} bytes in base64"));
+        }
+    }
+    Ok(())
 }
 
 fn in_trailer(trailer: &TrailingHeaders, algorithm: Algorithm) -> Option<String> {
@@ -64,6 +77,16 @@ mod tests {
 
         let crc = |value: &str| Checksums::from_iter([(Algorithm::Crc32, Some(value.to_owned()))]);
         assert_eq!(check_checksums(&content, crc("NhCmhg=="), None).expect("its CRC"), crc("NhCmhg=="));
-        assert_eq!(check_checksums(&content, crc("AAAAAA=="), None).expect_err("other").code().as_str(), "BadDigest");
+        let refused = |value| {
+            let error = check_checksums(&content, crc(value), None).expect_err("another");
+            (error.code().as_str().to_owned(), error.message().unwrap_or_default().to_owned())
+        };
+        let (code, message) = refused("AAAAAA==");
+        assert_eq!((&*code, &*message), ("BadDigest", "the CRC32 is said to be AAAAAA==, the body's is NhCmhg=="));
+        for malformed in ["zz", "", "NhCmhg", "XUFAKrxLKna5cZ2REBfFkg=="] {
+            let (code, message) = refused(malformed);
+            let expected = format!("{malformed:?} is no CRC32, which is 4 bytes in base64");
+            assert_eq!((&*code, message), ("InvalidRequest", expected));
+        }
     }
 }
