@@ -32,8 +32,12 @@
 //! Path-style requests over HTTP/1.1, signed with AWS signature 4 (header, presigned URL, `aws-chunked` bodies with
 //! and without trailers), one pair of keys. Buckets (create, head, list, location, versioning (never on), delete); objects (put, get, head,
 //! delete, delete many, copy; ranges, single parts, conditions on reads and writes, user metadata, checksums);
-//! listings of both versions; multipart uploads including part copies. Anything else, such as versions, tags or
-//! policies, answers 501 `NotImplemented`.
+//! listings of both versions; multipart uploads including part copies. Anything else, such as tags or policies, answers
+//! 501 `NotImplemented`, also a put that brings tags along. There are no versions: `null` is the only one that can be
+//! asked for.
+//!
+//! As AWS, it wants every `x-amz-*` header of a request to be signed, takes a range that it cannot read or that has
+//! several pieces for none, and limits user metadata (2 KB) and the life of presigned URLs (a week).
 //!
 //! A refused upload is read to its end before it is answered, so that its sender sees the answer and can go on with
 //! the same connection.
@@ -46,9 +50,8 @@
 //! Checksums are checked, kept, and given back where a reader asks (`x-amz-checksum-mode`); those of an object uploaded
 //! in parts are of the parts or of the whole, as its creator wished.
 //!
-//! Known differences from AWS: a range header that cannot be parsed answers 400 (AWS ignores it); an object that comes
-//! without a checksum gets none (AWS adds a CRC64NVME); the ETag of a conditional request is compared without regard
-//! to weakness.
+//! Known differences from AWS: an object that comes without a checksum gets none (AWS adds a CRC64NVME); the ETag of a
+//! conditional request is compared without regard to weakness.
 //!
 //! The protocol crate logs every refused request as an error under the tracing target `s3s`, also the ordinary 404 of
 //! a client that looks whether something exists; filter it (`s3s=off`) where that disturbs. The ledger has it anyway.

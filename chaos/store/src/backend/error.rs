@@ -75,6 +75,14 @@ pub enum BackendError {
         /// Such as `CRC32`.
         algorithm: &'static str,
     },
+    /// 400 `InvalidRequest`.
+    #[error("the object has {size_bytes} bytes and not {said_bytes}, as x-amz-mp-object-size says")]
+    SizeDiffers {
+        /// What was said, in bytes.
+        said_bytes: u64,
+        /// What it is, in bytes.
+        size_bytes: u64,
+    },
     /// 400 `InvalidPartOrder`.
     #[error("the list of parts is not in ascending order")]
     InvalidPartOrder,

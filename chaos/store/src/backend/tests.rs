@@ -50,7 +50,7 @@ fn bytes_are_counted_through_every_change() {
     }
     assert_eq!(backend.total_bytes(), 33);
     let wanted = [(1, None), (3, None)];
-    let done = Completion { parts: &wanted, condition: &create_only(), checksums: &Checksums::default() };
+    let done = Completion { parts: &wanted, condition: &create_only(), checksums: &Checksums::default(), bytes: None };
     backend.complete_upload("bucket", "m", &upload, done, now).expect("complete");
     let bytes = backend.get("bucket", "m").expect("get").len();
     assert_eq!((bytes, backend.total_bytes()), (20, 23), "the part that was left out is gone");
@@ -82,7 +82,7 @@ fn a_refused_completion_changes_nothing() {
     }
     let none = WriteCondition::default();
     let complete = |wanted: &[uploads::WantedPart]| {
-        let completion = Completion { parts: wanted, condition: &none, checksums: &Checksums::default() };
+        let completion = Completion { parts: wanted, condition: &none, checksums: &Checksums::default(), bytes: None };
         backend.complete_upload("bucket", "m", &upload, completion, now).map(|done| done.etag)
     };
     assert_eq!(complete(&[]), Err(BackendError::NoParts));

@@ -43,6 +43,8 @@ pub(crate) struct Completion<'a> {
     pub(crate) condition: &'a WriteCondition,
     /// What the client says the whole object's are.
     pub(crate) checksums: &'a Checksums,
+    /// What the client says the whole object's size is.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// What a completion is answered with.
@@ -129,6 +131,9 @@ impl Backend {
         let chosen = chosen_parts(opened, completion.parts, limits.min_part_bytes)?;
         let content = Content::concat(chosen.iter().map(|part| &part.content));
         check_size(content.len(), limits.max_object_bytes)?;
+        if let Some(said_bytes) = completion.bytes.filter(|bytes| *bytes != content.len()) {
+            return Err(BackendError::SizeDiffers { said_bytes, size_bytes: content.len() });
+        }
         let held = state.bucket_mut(bucket)?;
         completion.condition.check(bucket, key, held.objects.get(key).map(Arc::as_ref))?;
         let done = held
@@ -273,16 +278,17 @@ fn chosen_parts(upload: &Upload, wanted: &[WantedPart], min_bytes: u64) -> Resul
         return Err(BackendError::InvalidPartOrder);
     }
     let mut chosen = Vec::with_capacity(wanted.len());
-    for (index, (number, etag)) in wanted.iter().enumerate() {
+    for (number, etag) in wanted {
         let part = upload.parts.get(number).ok_or(BackendError::InvalidPart { number: *number })?;
         if etag.as_ref().is_some_and(|etag| *etag != part.etag()) {
             return Err(BackendError::InvalidPart { number: *number });
         }
-        let size_bytes = part.content.len();
-        if index + 1 < wanted.len() && size_bytes < min_bytes {
-            return Err(BackendError::PartTooSmall { number: *number, size_bytes, min_bytes });
-        }
         chosen.push(part.clone());
     }
-    Ok(chosen)
+    // Only once all are known: one that was never uploaded is the graver mistake.
+    let sizes = wanted.iter().zip(&chosen).map(|((number, _), part)| (*number, part.content.len()));
+    match sizes.take(wanted.len() - 1).find(|(_, size_bytes)| *size_bytes < min_bytes) {
+        Some((number, size_bytes)) => Err(BackendError::PartTooSmall { number, size_bytes, min_bytes }),
+        None => Ok(chosen),
+    }
 }

@@ -10,6 +10,7 @@ use s3s::dto::{
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
+use super::access::check_version;
 use super::convert::{etag, read_condition, user_metadata, write_condition};
 use crate::backend::condition::{ReadCondition, ReadDecision};
 use crate::backend::object::{Object, ObjectHeaders};
@@ -66,9 +67,10 @@ pub(super) fn copy(gateway: &Gateway, req: S3Request<CopyObjectInput>) -> S3Resu
 
 /// The object a copy reads. Any condition on it that does not hold is a 412, also where a read would answer 304.
 pub(super) fn source(gateway: &Gateway, source: &CopySource, condition: &ReadCondition) -> S3Result<Arc<Object>> {
-    let CopySource::Bucket { bucket, key, .. } = source else {
+    let CopySource::Bucket { bucket, key, version_id } = source else {
         return Err(s3_error!(NotImplemented, "only bucket/key can be copied from"));
     };
+    check_version(version_id.as_deref())?;
     let object = gateway.backend.object(bucket, key)?;
     match condition.decide(&object) {
         ReadDecision::Serve => Ok(object),

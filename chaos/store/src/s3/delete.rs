@@ -7,6 +7,7 @@ use s3s::dto::{
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
+use super::access::check_version;
 use super::convert::{timestamp_ms, write_condition};
 use crate::backend::condition::{EtagMatch, WriteCondition};
 use crate::backend::error::BackendError;
@@ -61,6 +62,7 @@ pub(super) fn many(gateway: &Gateway, req: S3Request<DeleteObjectsInput>) -> S3R
 }
 
 fn delete_listed(gateway: &Gateway, bucket: &str, object: &ObjectIdentifier) -> Result<(), S3Error> {
+    check_version(object.version_id.as_deref())?;
     let matches = object.e_tag.as_ref().map(|etag| EtagMatch::Value(etag.value().to_owned()));
     let condition = WriteCondition { absent: false, matches };
     gateway.backend.delete_object(bucket, &object.key, &condition, |_| Ok(()))?;

@@ -19,6 +19,7 @@ impl From<BackendError> for S3Error {
             BackendError::ConditionalConflict => S3ErrorCode::ConditionalRequestConflict,
             BackendError::InvalidPart { .. } => S3ErrorCode::InvalidPart,
             BackendError::ChecksumDiffers { .. } => S3ErrorCode::BadDigest,
+            BackendError::SizeDiffers { .. } => S3ErrorCode::InvalidRequest,
             BackendError::InvalidPartOrder => S3ErrorCode::InvalidPartOrder,
             BackendError::NoParts => S3ErrorCode::MalformedXML,
             BackendError::PartTooSmall { .. } => S3ErrorCode::EntityTooSmall,

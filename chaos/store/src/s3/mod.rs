@@ -3,6 +3,7 @@
 //! `s3s` does signatures, XML, `aws-chunked` bodies and presigned URLs; what it leaves to us is here. Operations that
 //! are not listed below answer 501 `NotImplemented`.
 
+pub(crate) mod access;
 mod body;
 mod buckets;
 mod convert;
@@ -13,6 +14,7 @@ mod integrity;
 pub(crate) mod keys;
 mod list;
 mod multipart;
+pub(crate) mod range;
 mod read;
 mod uploads;
 mod write;
@@ -23,6 +25,7 @@ use s3s::{S3, S3Request, S3Response, S3Result};
 use crate::backend::Backend;
 
 /// Answers S3 operations from a [`Backend`].
+#[derive(Clone)]
 pub(crate) struct Gateway {
     pub(crate) backend: Backend,
 }

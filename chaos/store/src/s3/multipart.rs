@@ -7,7 +7,7 @@ use s3s::dto::{
     CompleteMultipartUploadOutput, CopyPartResult, CreateMultipartUploadInput, CreateMultipartUploadOutput, Range,
     Timestamp, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
 };
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use super::Gateway;
 use super::body::read_body;
@@ -15,7 +15,7 @@ use super::convert::{
     checksum_type, etag, read_condition, set_checksums, take_checksums, user_metadata, write_condition,
 };
 use super::copy::source;
-use super::integrity::{check_checksums, check_content_md5};
+use super::integrity::{check_checksums, check_content_md5, check_form};
 use crate::backend::checksum::{Algorithm, ChecksumKind, Checksums};
 use crate::backend::object::ObjectHeaders;
 use crate::backend::state::Part;
@@ -119,6 +119,7 @@ pub(super) fn complete(
     let mut input = req.input;
     let condition = write_condition(input.if_match, input.if_none_match)?;
     let checksums = take_checksums!(input);
+    check_form(&checksums)?;
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let mut wanted: Vec<WantedPart> = Vec::with_capacity(listed.len());
     for part in listed {
@@ -126,7 +127,8 @@ pub(super) fn complete(
         wanted.push((number, part.e_tag.map(s3s::dto::ETag::into_value)));
     }
     let (bucket, key, upload) = (&input.bucket, &input.key, &input.upload_id);
-    let completion = Completion { parts: &wanted, condition: &condition, checksums: &checksums };
+    let bytes = input.mpu_object_size.map(|bytes| u64::try_from(bytes).map_err(|_| no_size(bytes))).transpose()?;
+    let completion = Completion { parts: &wanted, condition: &condition, checksums: &checksums, bytes };
     let done = gateway.backend.complete_upload(bucket, key, upload, completion, SystemTime::now())?;
     let mut output = CompleteMultipartUploadOutput {
         location: Some(format!("/{bucket}/{key}")),
@@ -138,6 +140,10 @@ pub(super) fn complete(
     };
     set_checksums!(output, done.checksums);
     Ok(S3Response::new(output))
+}
+
+fn no_size(bytes: i64) -> S3Error {
+    s3_error!(InvalidRequest, "x-amz-mp-object-size is {bytes}, which is no size")
 }
 
 pub(super) fn abort(

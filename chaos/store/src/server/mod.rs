@@ -23,7 +23,9 @@ use crate::error::StoreError;
 use crate::ledger::Ledger;
 use crate::rules::Rules;
 use crate::s3::Gateway;
+use crate::s3::access::Access;
 use crate::s3::keys::Keys;
+use crate::s3::range::IgnoredRange;
 
 /// How long a shutdown waits for tasks to end after their connections were cut.
 const MAX_STOP: Duration = Duration::from_secs(10);
@@ -212,7 +214,10 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StoreE
 }
 
 fn s3_service(backend: Backend, access_key: &str, secret_key: &str) -> S3Service {
-    let mut builder = S3ServiceBuilder::new(Gateway { backend });
+    let gateway = Gateway { backend };
+    let mut builder = S3ServiceBuilder::new(gateway.clone());
+    builder.set_access(Access);
+    builder.set_route(IgnoredRange::new(gateway));
     builder.set_auth(Keys { access_key: access_key.to_owned(), secret_key: SecretKey::from(secret_key) });
     builder.build()
 }

@@ -32,6 +32,20 @@ async fn ranges_of_every_form() {
         assert_eq!(refused.refusal(), "416 InvalidRange", "{key} {range}");
         assert_eq!(refused.header("content-range"), if key == "k" { "bytes */10" } else { "bytes */0" });
     }
+    // S3 takes what it cannot read, and what has several pieces, for no range at all.
+    for range in ["bytes=5-2", "elephants", "bytes=0-1,3-4", "bytes=-", "bytes=x-1"] {
+        for method in [Method::GET, Method::HEAD] {
+            let whole = lab.send(method.clone(), &path, &[], &[("Range", range)], "").await;
+            assert_eq!((whole.status.as_u16(), whole.header("content-length")), (200, "10"), "{method} {range}");
+            assert_eq!(whole.header("content-range"), "");
+            assert_eq!(whole.text(), if method == Method::GET { "0123456789" } else { "" });
+        }
+        let url = format!("{}/{path}", lab.server.endpoint());
+        let unsigned = soon(lab.http.get(url).header("Range", range).send()).await.expect("an answer");
+        assert_eq!(unsigned.status(), 403, "the signature is looked at all the same");
+        let absent = lab.send(Method::GET, &format!("{BUCKET}/absent"), &[], &[("Range", range)], "").await;
+        assert_eq!(absent.refusal(), "404 NoSuchKey");
+    }
     let whole = lab.get(&format!("{BUCKET}/empty")).await;
     assert_eq!((whole.status.as_u16(), whole.header("content-length"), whole.body.len()), (200, "0", 0));
 }
@@ -107,4 +121,7 @@ async fn headers_come_back_and_absent_things_are_named() {
         lab.send(Method::GET, &format!("{BUCKET}/k"), &[("tagging", "")], &[], "").await.refusal(),
         "501 NotImplemented"
     );
+    let version = async |id| lab.send(Method::GET, &format!("{BUCKET}/k"), &[("versionId", id)], &[], "").await;
+    assert_eq!(version("null").await.text(), "v");
+    assert_eq!(version("xyz").await.refusal(), "400 InvalidArgument");
 }

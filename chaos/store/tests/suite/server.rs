@@ -8,7 +8,7 @@ use stormproof_store::{Effect, Limits, Outcome, Rule, S3Server, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{BUCKET, KEY, Lab, SECRET, presign_by, soon};
+use crate::support::{BUCKET, KEY, Lab, Presigner, SECRET, soon};
 
 #[tokio::test]
 async fn a_taken_port_is_one_clear_error() {
@@ -29,7 +29,8 @@ async fn keys_signatures_and_clocks_are_checked() {
     lab.server.backend().put(BUCKET, "k", "v").expect("put");
     let ask = async |keys, ahead_seconds| {
         let path = format!("{BUCKET}/k");
-        let url = presign_by(keys, ahead_seconds, &lab.server.endpoint(), &Method::GET, &path, &[]);
+        let endpoint = lab.server.endpoint();
+        let url = Presigner { keys, ahead_seconds, ..Presigner::new(&endpoint) }.url(&Method::GET, &path, &[]);
         let answer = soon(lab.http.get(url).send()).await.expect("an answer");
         let status = answer.status().as_u16();
         let text = soon(answer.text()).await.expect("a body");
@@ -46,6 +47,28 @@ async fn keys_signatures_and_clocks_are_checked() {
     assert_eq!(ask((KEY, SECRET), -11 * 60).await, refused("AccessDenied"));
     let unsigned = format!("{}/{BUCKET}/k", lab.server.endpoint());
     assert_eq!(soon(lab.http.get(unsigned).send()).await.expect("an answer").status(), 403);
+}
+
+/// What AWS refuses although the signature is right.
+#[tokio::test]
+async fn a_signature_must_be_over_all_and_not_for_ever() {
+    let lab = Lab::new().await;
+    let (endpoint, path) = (lab.server.endpoint(), format!("{BUCKET}/k"));
+    let put = async |url: String| {
+        let request = lab.http.put(url).header("x-amz-meta-a", "1").body("v");
+        let answer = soon(request.send()).await.expect("an answer");
+        (answer.status().as_u16(), soon(answer.text()).await.expect("a body"))
+    };
+    let (status, text) = put(Presigner::new(&endpoint).url(&Method::PUT, &path, &[])).await;
+    assert_eq!(status, 403);
+    assert!(text.contains("<Code>AccessDenied</Code>") && text.contains("not signed: x-amz-meta-a"), "{text}");
+    let signer = Presigner { headers: &[("x-amz-meta-a", "1")], ..Presigner::new(&endpoint) };
+    let too_long = Presigner { expires_seconds: 604_801, ..signer };
+    let (status, text) = put(too_long.url(&Method::PUT, &path, &[])).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("<Code>AuthorizationQueryParametersError</Code>"), "{text}");
+    let a_week = Presigner { expires_seconds: 604_800, ..too_long };
+    assert_eq!(put(a_week.url(&Method::PUT, &path, &[])).await.0, 200);
 }
 
 #[tokio::test]

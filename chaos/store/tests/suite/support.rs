@@ -104,7 +104,7 @@ impl Lab {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Result<Answer, reqwest::Error> {
-        let url = self.presigned(&method, path, query);
+        let url = Presigner { headers, ..Presigner::new(&self.server.endpoint()) }.url(&method, path, query);
         let mut request = self.http.request(method, url).timeout(DEADLINE).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -185,43 +185,60 @@ pub(crate) fn code(error: &Error) -> String {
 
 /// AWS signature 4 in the query, over method, path, query and host.
 pub(crate) fn presign(endpoint: &str, secret: &str, method: &Method, path: &str, query: &[(&str, &str)]) -> String {
-    presign_by((KEY, secret), 0, endpoint, method, path, query)
+    Presigner { keys: (KEY, secret), ..Presigner::new(endpoint) }.url(method, path, query)
 }
 
-/// By anybody's keys and a clock that is ahead by that many seconds, for ten minutes.
-pub(crate) fn presign_by(
-    (access_key, secret): (&str, &str),
-    ahead_seconds: i64,
-    endpoint: &str,
-    method: &Method,
-    path: &str,
-    query: &[(&str, &str)],
-) -> String {
-    let host = endpoint.strip_prefix("http://").expect("an HTTP endpoint");
-    let offset = Duration::from_secs(ahead_seconds.unsigned_abs());
-    let now = if ahead_seconds < 0 { utc_now() - offset } else { utc_now() + offset };
-    let (time, date) = (to_amz_date(now), to_signer_date(now));
-    let scope = format!("{date}/us-east-1/s3/aws4_request");
-    let credential = format!("{access_key}/{scope}");
-    let signing = [
-        ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
-        ("X-Amz-Credential", &credential),
-        ("X-Amz-Date", &time),
-        ("X-Amz-Expires", "600"),
-        ("X-Amz-SignedHeaders", "host"),
-    ];
-    let mut pairs: Vec<(String, String)> =
-        query.iter().chain(&signing).map(|(name, value)| (url_encode(name), url_encode(value))).collect();
-    pairs.sort();
-    let query = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&");
-    let path = path.split('/').map(url_encode).collect::<Vec<_>>().join("/");
-    let canonical = format!("{method}\n/{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
-    let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
-    let mut key = format!("AWS4{secret}").into_bytes();
-    for part in [&*date, "us-east-1", "s3", "aws4_request"] {
-        key = hmac(&key, part);
+/// Signs URLs; all can be made wrong.
+pub(crate) struct Presigner<'a> {
+    pub(crate) endpoint: &'a str,
+    pub(crate) keys: (&'a str, &'a str),
+    pub(crate) ahead_seconds: i64,
+    pub(crate) expires_seconds: u32,
+    /// Of these, the `x-amz-*` are signed.
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> Presigner<'a> {
+    /// By the right keys and clock, for ten minutes.
+    pub(crate) fn new(endpoint: &'a str) -> Self {
+        Self { endpoint, keys: (KEY, SECRET), ahead_seconds: 0, expires_seconds: 600, headers: &[] }
     }
-    format!("{endpoint}/{path}?{query}&X-Amz-Signature={}", hex::encode(hmac(&key, &to_sign)))
+
+    pub(crate) fn url(&self, method: &Method, path: &str, query: &[(&str, &str)]) -> String {
+        let (endpoint, (access_key, secret)) = (self.endpoint, self.keys);
+        let host = endpoint.strip_prefix("http://").expect("an HTTP endpoint");
+        let offset = Duration::from_secs(self.ahead_seconds.unsigned_abs());
+        let now = if self.ahead_seconds < 0 { utc_now() - offset } else { utc_now() + offset };
+        let (time, date) = (to_amz_date(now), to_signer_date(now));
+        let scope = format!("{date}/us-east-1/s3/aws4_request");
+        let credential = format!("{access_key}/{scope}");
+        let mut signed: Vec<(String, &str)> = vec![("host".to_owned(), host)];
+        let headers = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), *value));
+        signed.extend(headers.filter(|(name, _)| name.starts_with("x-amz-")));
+        signed.sort();
+        let names = signed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
+        let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let expires = self.expires_seconds.to_string();
+        let signing = [
+            ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+            ("X-Amz-Credential", &credential),
+            ("X-Amz-Date", &time),
+            ("X-Amz-Expires", &expires),
+            ("X-Amz-SignedHeaders", &names),
+        ];
+        let mut pairs: Vec<(String, String)> =
+            query.iter().chain(&signing).map(|(name, value)| (url_encode(name), url_encode(value))).collect();
+        pairs.sort();
+        let query = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&");
+        let path = path.split('/').map(url_encode).collect::<Vec<_>>().join("/");
+        let canonical = format!("{method}\n/{path}\n{query}\n{lines}\n{names}\nUNSIGNED-PAYLOAD");
+        let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
+        let mut key = format!("AWS4{secret}").into_bytes();
+        for part in [&*date, "us-east-1", "s3", "aws4_request"] {
+            key = hmac(&key, part);
+        }
+        format!("{endpoint}/{path}?{query}&X-Amz-Signature={}", hex::encode(hmac(&key, &to_sign)))
+    }
 }
 
 fn hmac(key: &[u8], text: &str) -> Vec<u8> {

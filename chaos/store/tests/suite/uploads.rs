@@ -75,14 +75,17 @@ async fn completions_are_checked_and_conditional() {
     assert_eq!(try_it(vec![two.clone(), one.clone()], &[]).await, "400 InvalidPartOrder");
     assert_eq!(try_it(vec![("1", "\"0\"".to_owned())], &[]).await, "400 InvalidPart");
     assert_eq!(try_it(vec![one.clone(), ("7", first)], &[]).await, "400 InvalidPart");
-    assert_eq!(try_it(vec![one.clone(), two, three.clone()], &[]).await, "400 EntityTooSmall");
+    assert_eq!(try_it(vec![one.clone(), two.clone(), three.clone()], &[]).await, "400 EntityTooSmall");
+    assert_eq!(try_it(vec![one.clone(), two, ("7", third)], &[]).await, "400 InvalidPart", "also behind a small one");
+    assert_eq!(try_it(vec![one.clone()], &[("x-amz-mp-object-size", "6")]).await, "400 InvalidRequest");
+    assert_eq!(try_it(vec![one.clone()], &[("x-amz-checksum-crc32", "zz")]).await, "400 InvalidRequest");
     assert_eq!(try_it(vec![], &[]).await, "400 MalformedXML");
     assert_eq!(try_it(vec![one.clone()], &[("If-Match", "\"0\"")]).await, "404 NoSuchKey");
     lab.server.backend().put(BUCKET, "m", "somebody was faster").expect("put");
     assert_eq!(try_it(vec![one.clone()], &[("If-None-Match", "*")]).await, "412 PreconditionFailed");
     assert_eq!(lab.server.backend().open_uploads(BUCKET).expect("uploads").len(), 1, "it can be tried again");
     lab.server.backend().delete(BUCKET, "m").expect("delete");
-    assert_eq!(try_it(vec![one, three], &[("If-None-Match", "*")]).await, "200 ");
+    assert_eq!(try_it(vec![one, three], &[("If-None-Match", "*"), ("x-amz-mp-object-size", "6")]).await, "200 ");
     assert_eq!(lab.server.backend().get(BUCKET, "m").expect("get"), "hellox");
 }
 

@@ -187,6 +187,7 @@ async fn bytes_that_are_not_what_was_sent_are_not_stored() {
     assert_eq!(bad.refusal(), "400 BadDigest");
     assert_eq!(lab.put("k", "hello", &[("Content-MD5", "nonsense")]).await.refusal(), "400 InvalidDigest");
     assert_eq!(lab.put("k", "hello", &[("x-amz-checksum-crc32", "AAAAAA==")]).await.refusal(), "400 BadDigest");
+    assert_eq!(lab.put("k", "hello", &[("x-amz-checksum-crc32", "zz")]).await.refusal(), "400 InvalidRequest");
     let wrong_hash = "0000000000000000000000000000000000000000000000000000000000000000";
     let bad = lab.put("k", "hello", &[("x-amz-content-sha256", wrong_hash)]).await;
     assert_eq!(bad.refusal(), "400 XAmzContentSHA256Mismatch");
@@ -273,6 +274,27 @@ async fn chunked_uploads_are_decoded_and_checked() {
         let entry = lab.server.ledger().entries_since(0).pop().expect("an entry");
         assert!(entry.request_bytes > 300_000, "the framing is counted: {entry:?}");
     }
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_with_an_object_is_refused() {
+    let lab = Lab::new().await;
+    let backend = lab.server.backend();
+    backend.put(BUCKET, "from", "v").expect("put");
+    let source = format!("{BUCKET}/from");
+    assert_eq!(lab.put("k", "v", &[("x-amz-tagging", "a=b")]).await.refusal(), "501 NotImplemented");
+    let (most, more) = ("v".repeat(2_047), "v".repeat(2_048));
+    assert_eq!(lab.put("k", "v", &[("x-amz-meta-n", &more)]).await.refusal(), "400 MetadataTooLarge");
+    let copy = [("x-amz-copy-source", &*source), ("x-amz-metadata-directive", "REPLACE"), ("x-amz-meta-n", &*more)];
+    assert_eq!(lab.put("k", "", &copy).await.refusal(), "400 MetadataTooLarge");
+    let version = [("x-amz-copy-source", &*format!("{source}?versionId=xyz"))];
+    assert_eq!(lab.put("k", "", &version).await.refusal(), "400 InvalidArgument");
+    let xml = "<Delete><Object><Key>from</Key><VersionId>xyz</VersionId></Object></Delete>";
+    let many = lab.send(Method::POST, BUCKET, &[("delete", "")], &[], xml).await;
+    assert_eq!(many.one("Code"), "InvalidArgument", "{}", many.text());
+    let keys: Vec<String> = backend.list_objects(BUCKET, "").expect("list").into_iter().map(|o| o.key).collect();
+    assert_eq!(keys, ["from"]);
+    assert_eq!(lab.put("k", "v", &[("x-amz-meta-n", &most)]).await.status, 200);
 }
 
 #[tokio::test]

@@ -97,6 +97,7 @@ fn everything_is_there_again() {
         parts: &[(1, None), (2, None)],
         condition: &WriteCondition::default(),
         checksums: &Checksums::default(),
+        bytes: None,
     };
     backend.complete_upload("bucket", "m", &done, completion, time()).expect("completed");
     backend.create_upload("gone", "m", headers(), None, time()).expect("an upload");
