@@ -62,7 +62,8 @@ pub enum JobEvent {
         /// As many as were asked for.
         slots: Vec<AllocatedSlot>,
     },
-    /// A slot request ran into `slot.request.timeout` (an ordinary, restartable failure).
+    /// A slot request ran into `slot.request.timeout` (an ordinary, restartable failure). Of a batch job none does
+    /// while slots enough are free or held by batch jobs.
     SlotRequestFailed {
         /// The request.
         request: SlotRequestId,

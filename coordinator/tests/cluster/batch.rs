@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use stormproof_coordinator::core::snapshot::JobSnapshot;
 use stormproof_coordinator::core::status::{ExecutionState, JobStatus};
 use stormproof_coordinator::graph::{AttemptId, ExecutorId, JobId, TaskId, VertexId};
 use stormproof_coordinator::rest::cluster::CancelError;
@@ -114,7 +115,7 @@ async fn without_a_restart_strategy_a_lost_executor_fails_the_job() {
     coordinator.stop().await;
 }
 
-fn runs(job: &stormproof_coordinator::core::snapshot::JobSnapshot, vertex: usize) -> bool {
+fn runs(job: &JobSnapshot, vertex: usize) -> bool {
     job.vertices
         .get(vertex)
         .is_some_and(|vertex| vertex.subtasks.iter().all(|subtask| subtask.current.state == ExecutionState::Running))
@@ -164,6 +165,26 @@ async fn a_slot_request_that_nobody_can_serve_fails_with_the_reason() {
     let id = coordinator.submit("two-stage", &[]).await;
     let job = coordinator.status(id, JobStatus::Failed).await;
     assert!(job.exceptions[0].stacktrace.contains("slot.request.timeout"), "{:?}", job.exceptions);
+    coordinator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_job_waits_longer_than_the_time_out_for_slots_that_its_own_tasks_will_free() {
+    let setup = Setup::new(registry(), &[("slot.request.timeout", "50 ms")]);
+    let coordinator = setup.lead().await;
+    let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 1, script(|_, _, _| Step::Run)).await;
+    let batch = coordinator.submit("lonely", &[]).await;
+    let one_runs = |job: &JobSnapshot| {
+        job.vertices[0].subtasks.iter().any(|subtask| subtask.current.state == ExecutionState::Running)
+    };
+    coordinator.fact(batch, "one task runs", one_runs).await;
+    // A streaming job that asks later does run into the time-out, so the batch job's requests are past theirs.
+    let stream = coordinator.submit("stream", &[]).await;
+    coordinator.status(stream, JobStatus::Failed).await;
+    let job = coordinator.fact(batch, "it is there", |_| true).await;
+    assert_eq!((job.status, job.exceptions.len()), (JobStatus::Running, 0));
+    let waiting = job.vertices[0].subtasks.iter().filter(|it| it.current.state == ExecutionState::Scheduled);
+    assert_eq!(waiting.count(), 3);
     coordinator.stop().await;
 }
 

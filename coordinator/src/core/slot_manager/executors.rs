@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 
 use super::SlotCounts;
 use crate::core::event::{AllocatedSlot, SlotId, SlotRequestId, SlotWish};
-use crate::graph::{ExecutorId, JobId};
+use crate::graph::{ExecutorId, JobId, JobKind};
 
 /// Who holds a slot, and by which request it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) job: JobId,
     pub(super) request: SlotRequestId,
+    /// Of the job.
+    pub(super) kind: JobKind,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +48,12 @@ impl Executors {
 
     pub(super) fn total(&self) -> usize {
         self.0.values().map(|executor| executor.slots.len()).sum()
+    }
+
+    /// Slots that are free, or held by jobs whose tasks end by themselves.
+    pub(super) fn free_some_time(&self) -> usize {
+        let ends = |slot: &&Option<Holder>| slot.is_none_or(|holder| holder.kind == JobKind::Batch);
+        self.0.values().flat_map(|executor| &executor.slots).filter(ends).count()
     }
 
     pub(super) fn counts(&self) -> BTreeMap<ExecutorId, SlotCounts> {

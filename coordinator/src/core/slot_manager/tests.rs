@@ -35,7 +35,7 @@ fn show(grants: &[Grant]) -> Vec<String> {
 }
 
 fn ask(manager: &mut SlotManager, owner: u8, request: u64, count: usize) -> Vec<String> {
-    show(&manager.request(job(owner), SlotRequestId(request), wishes(count)))
+    show(&manager.request(job(owner), JobKind::Batch, SlotRequestId(request), wishes(count)))
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn slots_are_spread_evenly() {
 #[test]
 fn a_grant_carries_the_data_address() {
     let mut manager = cluster(&[("a", 1)]);
-    let grants = manager.request(job(1), SlotRequestId(0), wishes(1));
+    let grants = manager.request(job(1), JobKind::Batch, SlotRequestId(0), wishes(1));
     assert_eq!(grants[0].slots, [AllocatedSlot { slot: slot("a", 0), data_address: "a:1".to_owned() }]);
 }
 
@@ -80,9 +80,9 @@ fn executors_to_avoid_are_used_last() {
     let mut manager = cluster(&[("a", 2), ("b", 2)]);
     let picky = || SlotWish { avoid: vec![executor("a")] };
     // The second wish comes first, or the first might take what it needs.
-    let grants = manager.request(job(1), SlotRequestId(0), vec![SlotWish::default(), picky(), picky()]);
+    let grants = manager.request(job(1), JobKind::Batch, SlotRequestId(0), vec![SlotWish::default(), picky(), picky()]);
     assert_eq!(show(&grants), ["1 0: a/0 b/0 b/1"]);
-    let grants = manager.request(job(1), SlotRequestId(1), vec![picky()]);
+    let grants = manager.request(job(1), JobKind::Batch, SlotRequestId(1), vec![picky()]);
     assert_eq!(show(&grants), ["1 1: a/1"], "an executor to avoid is better than none");
 }
 
@@ -176,4 +176,37 @@ fn a_repeated_request_replaces_the_waiting_one() {
     assert_eq!(ask(&mut manager, 1, 0, 2), [""; 0]);
     assert_eq!(ask(&mut manager, 1, 0, 1), ["1 0: a/0"]);
     assert_eq!(manager.waiting(), 0);
+}
+
+#[test]
+fn a_batch_request_is_given_up_only_if_its_slots_are_and_stay_out_of_reach() {
+    let mut manager = cluster(&[("a", 2)]);
+    let stream = manager.request(job(3), JobKind::Streaming, SlotRequestId(0), wishes(1));
+    assert_eq!(ask(&mut manager, 1, 0, 1), ["1 0: a/1"]);
+    assert_eq!(ask(&mut manager, 2, 0, 1), [""; 0]);
+    let time_out = |manager: &mut SlotManager, request| manager.time_out(job(2), SlotRequestId(request));
+    for _ in 0..5 {
+        assert_eq!(time_out(&mut manager, 0), TimedOut::Extended, "the other batch job's task will end");
+    }
+    // Two are beyond reach: one slot is a streaming job's, which may keep it for ever.
+    assert_eq!(ask(&mut manager, 2, 1, 2), [""; 0]);
+    assert_eq!(time_out(&mut manager, 1), TimedOut::GivenUp);
+    // Out of reach since the last look, perhaps only now: it has the whole time once more.
+    manager.executor_removed(&executor("a"));
+    assert_eq!(time_out(&mut manager, 0), TimedOut::Extended);
+    manager.executor_added(executor("b"), 1, String::new());
+    assert_eq!(time_out(&mut manager, 0), TimedOut::Over, "it was served");
+    assert_eq!(manager.cancel(job(2), SlotRequestId(0)).len(), 0, "request 1 needs two");
+    manager.executor_removed(&executor("b"));
+    assert_eq!(ask(&mut manager, 2, 2, 1), [""; 0]);
+    assert_eq!(time_out(&mut manager, 2), TimedOut::GivenUp, "there is no slot at all");
+    assert_eq!(stream.len(), 1);
+}
+
+#[test]
+fn a_streaming_request_is_given_up_whoever_holds_the_slots() {
+    let mut manager = cluster(&[("a", 1)]);
+    ask(&mut manager, 1, 0, 1);
+    manager.request(job(2), JobKind::Streaming, SlotRequestId(0), wishes(1));
+    assert_eq!(manager.time_out(job(2), SlotRequestId(0)), TimedOut::GivenUp);
 }

@@ -1,6 +1,7 @@
 //! Carries out what a job's state machine decided. Nothing here waits: what is slow is handed to [`Outside`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::define::Definition;
 use super::entry::JobEntry;
@@ -10,6 +11,9 @@ use crate::core::event::{JobCommand, JobEvent};
 use crate::graph::{ExecutorId, JobId};
 use crate::runtime::protocol::ToExecutor;
 use crate::runtime::services::Services;
+
+/// Least time between two looks at a slot request whose time is over, however short that time is.
+const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 
 /// Executes one job's commands.
 pub(crate) struct Commands {
@@ -42,9 +46,13 @@ impl Commands {
         let (job, manager) = (self.job, &self.services.manager);
         match command {
             JobCommand::RequestSlots { request, slots } => {
-                manager.request_slots(job, request, slots);
+                manager.request_slots(job, self.definition.graph.kind, request, slots);
                 let (manager, after) = (Arc::clone(manager), self.definition.config.slot_request_timeout);
-                self.outside.later(after, async move { manager.time_out_request(job, request, after) });
+                self.outside.later(after, async move {
+                    while manager.time_out_request(job, request, after) {
+                        tokio::time::sleep(after.max(SHORTEST_LOOK)).await;
+                    }
+                });
             }
             JobCommand::CancelSlotRequest(request) => manager.cancel_request(job, request),
             JobCommand::FreeSlot(slot) => manager.free_slot(job, &slot),

@@ -151,7 +151,7 @@ impl World {
     fn execute(&mut self, command: JobCommand) {
         match command {
             JobCommand::RequestSlots { request, slots } => {
-                let grants = self.slots.request(JOB, request, slots);
+                let grants = self.slots.request(JOB, crate::graph::JobKind::Batch, request, slots);
                 self.grant(grants);
             }
             JobCommand::CancelSlotRequest(request) => {

@@ -3,7 +3,7 @@
 //! One lock, held for moments and never across a wait. What happens under it happens in one order for everybody: a
 //! job's control queue receives grants and losses in exactly the order in which they were decided here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use super::connection::Connection;
 use crate::core::data_sets::{ClusterPartition, DataSets};
 use crate::core::event::{JobEvent, SlotId, SlotRequestId, SlotWish};
-use crate::core::slot_manager::{Grant, SlotManager};
-use crate::graph::{ExecutorId, JobId};
+use crate::core::slot_manager::{Grant, SlotManager, TimedOut};
+use crate::graph::{ExecutorId, JobId, JobKind};
 use crate::rest::cluster::ExecutorView;
 use crate::runtime::clock::now_ms;
 use crate::runtime::jobs::mailbox::Mailbox;
@@ -57,8 +57,6 @@ struct State {
     slots: SlotManager,
     executors: BTreeMap<ExecutorId, Executor>,
     jobs: BTreeMap<JobId, Option<Mailbox>>,
-    /// Requests that were not granted yet.
-    waiting: BTreeSet<(JobId, SlotRequestId)>,
     /// Losses that a job was told of and has not handled yet, by count. Until then what it says about that executor
     /// means the lost one, not one that has registered under the same name since.
     unseen_losses: BTreeMap<(JobId, ExecutorId), u32>,
@@ -164,7 +162,6 @@ impl ResourceManager {
     pub(crate) fn remove_job(&self, job: JobId) {
         let mut state = self.lock();
         state.jobs.remove(&job);
-        state.waiting.retain(|(of, _)| *of != job);
         state.unseen_losses.retain(|(of, _), _| *of != job);
         for executor in state.executors.values() {
             executor.connection.send(ToExecutor::ReleaseJob(job));
@@ -182,12 +179,11 @@ impl ResourceManager {
         }
     }
 
-    /// A job wants slots; the grant comes to its mailbox, perhaps at once.
-    pub(crate) fn request_slots(&self, job: JobId, request: SlotRequestId, wishes: Vec<SlotWish>) {
+    /// A job of this kind wants slots; the grant comes to its mailbox, perhaps at once.
+    pub(crate) fn request_slots(&self, job: JobId, kind: JobKind, request: SlotRequestId, wishes: Vec<SlotWish>) {
         let mut state = self.lock();
         if state.jobs.contains_key(&job) {
-            state.waiting.insert((job, request));
-            let grants = state.slots.request(job, request, wishes);
+            let grants = state.slots.request(job, kind, request, wishes);
             state.grant(grants);
         }
     }
@@ -195,15 +191,16 @@ impl ResourceManager {
     /// Forgets a request, or takes back what was granted to it.
     pub(crate) fn cancel_request(&self, job: JobId, request: SlotRequestId) {
         let mut state = self.lock();
-        state.waiting.remove(&(job, request));
         let grants = state.slots.cancel(job, request);
         state.grant(grants);
     }
 
-    /// Fails a request that still waits.
-    pub(crate) fn time_out_request(&self, job: JobId, request: SlotRequestId, after: Duration) {
+    /// `after` has passed since the request was made, or since the last call: fails it if it still waits, unless
+    /// slots for it will become free by themselves. True if it is to be looked at again after as long.
+    pub(crate) fn time_out_request(&self, job: JobId, request: SlotRequestId, after: Duration) -> bool {
         let mut state = self.lock();
-        if state.waiting.remove(&(job, request)) {
+        let timed_out = state.slots.time_out(job, request);
+        if timed_out == TimedOut::GivenUp {
             let grants = state.slots.cancel(job, request);
             state.grant(grants);
             let free: u32 = state.slots.counts().values().map(|counts| counts.total - counts.used).sum();
@@ -214,6 +211,7 @@ impl ResourceManager {
             );
             state.tell(job, JobEvent::SlotRequestFailed { request, reason });
         }
+        timed_out == TimedOut::Extended
     }
 
     /// A job returns a slot.
@@ -286,7 +284,6 @@ impl State {
 
     fn grant(&mut self, grants: Vec<Grant>) {
         for Grant { job, request, slots } in grants {
-            self.waiting.remove(&(job, request));
             self.tell(job, JobEvent::SlotsAllocated { request, slots });
         }
     }

@@ -68,8 +68,8 @@ fn cancel_message() -> ToExecutor {
 fn slots_are_granted_when_an_executor_comes_and_when_another_job_frees_them() {
     let manager = manager();
     let (mut inbox, mut other) = (start(&manager, JOB), start(&manager, OTHER));
-    manager.request_slots(JOB, SlotRequestId(0), slots(2));
-    manager.request_slots(OTHER, SlotRequestId(0), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(0), slots(2));
+    manager.request_slots(OTHER, JobKind::Batch, SlotRequestId(0), slots(1));
     assert_eq!(inbox.try_next(), None);
     let (_connection, _messages) = register(&manager, "e1", 2);
     let mine = granted(inbox.try_next());
@@ -85,14 +85,14 @@ fn a_job_that_is_over_gives_up_everything_and_executors_are_told() {
     let manager = manager();
     let (_, mut other) = (start(&manager, JOB), start(&manager, OTHER));
     let (_connection, mut messages) = register(&manager, "e1", 1);
-    manager.request_slots(JOB, SlotRequestId(0), slots(1));
-    manager.request_slots(OTHER, SlotRequestId(4), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(0), slots(1));
+    manager.request_slots(OTHER, JobKind::Batch, SlotRequestId(4), slots(1));
     manager.remove_job(JOB);
     assert_eq!(granted(other.try_next()).len(), 1);
     assert_eq!(messages.try_recv(), Ok(ToExecutor::ReleaseJob(JOB)));
     assert!(matches!(manager.route(JOB), Route::Unknown));
     // Late requests of the job's last moments change nothing.
-    manager.request_slots(JOB, SlotRequestId(1), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(1), slots(1));
     manager.remove_job(OTHER);
     assert_eq!(manager.executors()[0].free_slots, 1);
 }
@@ -148,17 +148,23 @@ fn promotions_end_by_an_answer_or_a_loss_and_a_lost_part_releases_the_rest() {
 fn a_request_times_out_once_and_only_while_it_waits() {
     let manager = manager();
     let mut inbox = start(&manager, JOB);
-    manager.request_slots(JOB, SlotRequestId(0), slots(1));
-    manager.time_out_request(JOB, SlotRequestId(0), Duration::from_millis(5));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(0), slots(1));
+    assert!(!manager.time_out_request(JOB, SlotRequestId(0), Duration::from_millis(5)));
     let Some(JobEvent::SlotRequestFailed { request, reason }) = inbox.try_next() else { panic!("no failure") };
     assert_eq!(request, SlotRequestId(0));
     assert!(reason.contains("slot.request.timeout"), "{reason}");
     let (_connection, _messages) = register(&manager, "e1", 1);
     assert_eq!(inbox.try_next(), None, "a timed-out request is not served");
-    manager.request_slots(JOB, SlotRequestId(1), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(1), slots(1));
     assert_eq!(granted(inbox.try_next()).len(), 1);
-    manager.time_out_request(JOB, SlotRequestId(1), Duration::from_millis(5));
+    assert!(!manager.time_out_request(JOB, SlotRequestId(1), Duration::from_millis(5)));
     assert_eq!(inbox.try_next(), None, "a served request does not time out");
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(2), slots(1));
+    assert!(manager.time_out_request(JOB, SlotRequestId(2), Duration::from_millis(5)), "the slot will be free");
+    assert_eq!(inbox.try_next(), None);
+    manager.request_slots(JOB, JobKind::Streaming, SlotRequestId(3), slots(1));
+    assert!(!manager.time_out_request(JOB, SlotRequestId(3), Duration::from_millis(5)));
+    assert!(matches!(inbox.try_next(), Some(JobEvent::SlotRequestFailed { request: SlotRequestId(3), .. })));
 }
 
 #[test]
@@ -180,11 +186,11 @@ fn until_a_job_has_handled_a_loss_its_words_mean_the_lost_executor() {
     let manager = manager();
     let mut inbox = start(&manager, JOB);
     let (old, _old_messages) = register(&manager, "e1", 1);
-    manager.request_slots(JOB, SlotRequestId(0), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(0), slots(1));
     let slot = granted(inbox.try_next()).remove(0);
     manager.lost(&name("e1"), &old, "it died");
     let (_new, mut messages) = register(&manager, "e1", 1);
-    manager.request_slots(JOB, SlotRequestId(1), slots(1));
+    manager.request_slots(JOB, JobKind::Batch, SlotRequestId(1), slots(1));
     // The job does not know yet: it returns the old slot and talks to the old executor.
     manager.free_slot(JOB, &slot);
     manager.send(JOB, &name("e1"), cancel_message());
