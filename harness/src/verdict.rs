@@ -46,8 +46,9 @@ impl Verdict {
     ///
     /// *Refused*, *precondition* and *invalid* come before *fail*: they say that the run cannot blame the engine (an
     /// injector that killed two executors instead of one explains a wrong restart set). *Fail* comes before
-    /// *vacuous*: an engine that loses records although the fault had no effect has failed all the same. No judgement
-    /// at all is *inconclusive*, never a pass.
+    /// *vacuous*: an engine that loses records although the fault had no effect has failed all the same. (What is missing
+    /// only because the fault had no effect is judged *vacuous* by the oracle that misses it.) No judgement at all is
+    /// *inconclusive*, never a pass.
     #[must_use]
     pub fn of_run(judgements: impl IntoIterator<Item = Self>) -> Self {
         judgements.into_iter().max_by_key(|verdict| verdict.rank_in_run()).unwrap_or(Self::Inconclusive)

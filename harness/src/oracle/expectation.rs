@@ -6,6 +6,9 @@ use crate::target::Capability;
 use crate::timeline::Window;
 
 /// One expectation: an oracle and its parameters. In TOML: `check = "recovery-time"`, `max-ms = 5000`.
+///
+/// What only a fault can bring about (so many restarts, so many requests, another end than FINISHED) is *vacuous* where
+/// it is missing and a fault of the run had no effect; everything else fails all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "check", rename_all = "kebab-case")]
 pub enum Expectation {

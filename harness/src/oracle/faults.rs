@@ -1,6 +1,6 @@
 //! Did every fault bite, and was every fault healed? This is judged in every run, expected or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Judgement, judgement};
 use crate::plural::{counted, effects};
@@ -28,21 +28,7 @@ struct Course {
 /// place or had no effect.
 #[must_use]
 pub fn judge(timeline: &Timeline) -> Option<Judgement> {
-    let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
-    for record in timeline.records() {
-        let RecordKind::Fault { fault, event } = &record.kind else { continue };
-        let course = courses.entry(fault).or_default();
-        match event {
-            FaultEvent::Described { what, .. } => course.what.clone_from(what),
-            FaultEvent::Injected => (course.injected, course.healed) = (true, false),
-            FaultEvent::InPlace { after_fact_ms } => course.after_fact_ms = *after_fact_ms,
-            FaultEvent::Effective { .. } => course.effective = true,
-            FaultEvent::Effects { count, what } => drop(course.effects.insert(what.clone(), *count)),
-            FaultEvent::Healed => {}
-            FaultEvent::HealVerified => course.healed = true,
-            FaultEvent::Broke { step, error } => course.broke = Some(format!("{step} failed: {error}")),
-        }
-    }
+    let courses = courses(timeline);
     if courses.is_empty() {
         return None;
     }
@@ -68,6 +54,42 @@ pub fn judge(timeline: &Timeline) -> Option<Judgement> {
         format!("{fault}{what}: {word}{ledger}")
     };
     Some(judgement(ORACLE, verdict, summary, found.iter().map(line).collect()))
+}
+
+/// The faults that did nothing, by name: what they should have caused proves nothing by its absence.
+#[must_use]
+pub fn without_effect(timeline: &Timeline) -> BTreeSet<&str> {
+    let vacuous = |(fault, course): (_, Course)| (course.assess().0 == Verdict::Vacuous).then_some(fault);
+    courses(timeline).into_iter().filter_map(vacuous).collect()
+}
+
+/// The verdict on something that is missing although the plan's faults should have caused it, and why: *fail* only if
+/// all of them did something.
+pub(super) fn missing(timeline: &Timeline) -> (Verdict, String) {
+    let idle: Vec<_> = without_effect(timeline).into_iter().map(|fault| format!("`{fault}`")).collect();
+    if idle.is_empty() {
+        return (Verdict::Fail, String::new());
+    }
+    (Verdict::Vacuous, format!("; {} had no effect, so nothing is proved", idle.join(", ")))
+}
+
+fn courses(timeline: &Timeline) -> BTreeMap<&str, Course> {
+    let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
+    for record in timeline.records() {
+        let RecordKind::Fault { fault, event } = &record.kind else { continue };
+        let course = courses.entry(fault).or_default();
+        match event {
+            FaultEvent::Described { what, .. } => course.what.clone_from(what),
+            FaultEvent::Injected => (course.injected, course.healed) = (true, false),
+            FaultEvent::InPlace { after_fact_ms } => course.after_fact_ms = *after_fact_ms,
+            FaultEvent::Effective { .. } => course.effective = true,
+            FaultEvent::Effects { count, what } => drop(course.effects.insert(what.clone(), *count)),
+            FaultEvent::Healed => {}
+            FaultEvent::HealVerified => course.healed = true,
+            FaultEvent::Broke { step, error } => course.broke = Some(format!("{step} failed: {error}")),
+        }
+    }
+    courses
 }
 
 impl Course {
@@ -128,6 +150,7 @@ mod tests {
         story.event("idle", FaultEvent::Described { what: String::new(), is_stage_direction: false });
         assert_eq!(verdict(&story), Verdict::Vacuous);
         story.event("bad", FaultEvent::Broke { step: "inject".into(), error: "no such process".into() });
+        assert_eq!(without_effect(&story.timeline()), BTreeSet::from(["idle"]));
         let judgement = judge(&story.timeline()).unwrap();
         assert_eq!(judgement.verdict, Verdict::Invalid);
         assert_eq!(judgement.summary, "of 3 faults, 1 broke and 1 had no effect");

@@ -1,11 +1,15 @@
 //! How did the job end, and how often was it restarted?
 
 use super::expectation::{JobResult, RestartCount};
-use super::{Judgement, judgement};
+use super::{Judgement, faults, judgement};
 use crate::timeline::{RecordKind, Timeline};
 use crate::verdict::Verdict;
 
-/// Judges the job's last state.
+/// How a job ends that nothing disturbs.
+const UNDISTURBED: &str = "FINISHED";
+
+/// Judges the job's last state. A job that finished although its faults should have kept it from that fails only if all
+/// of them had an effect.
 #[must_use]
 pub fn judge_result(timeline: &Timeline, params: &JobResult) -> Judgement {
     const ORACLE: &str = "job-result";
@@ -20,17 +24,16 @@ pub fn judge_result(timeline: &Timeline, params: &JobResult) -> Judgement {
     let Some(last) = timeline.job_status(job, usize::MAX) else {
         return judgement(ORACLE, Verdict::Inconclusive, "the job's state was never seen".into(), evidence);
     };
-    let verdict = if last == params.state { Verdict::Pass } else { Verdict::Fail };
     evidence.extend(exceptions(timeline, job));
-    let summary = match verdict {
-        Verdict::Pass => format!("the job is {last}"),
-        _ => format!("the job is {last}, and {} was expected", params.state),
-    };
-    judgement(ORACLE, verdict, summary, evidence)
+    if last == params.state {
+        return judgement(ORACLE, Verdict::Pass, format!("the job is {last}"), evidence);
+    }
+    let (verdict, why) = if last == UNDISTURBED { faults::missing(timeline) } else { (Verdict::Fail, String::new()) };
+    judgement(ORACLE, verdict, format!("the job is {last}, and {} was expected{why}", params.state), evidence)
 }
 
 /// Judges how often the job was restarted: by the engine's own `numRestarts` where it was recorded, else by entries
-/// into RESTARTING, of which polling may miss some.
+/// into RESTARTING, of which polling may miss some. Too few fail only if all faults had an effect.
 #[must_use]
 pub fn judge_restarts(timeline: &Timeline, params: &RestartCount) -> Judgement {
     const ORACLE: &str = "restart-count";
@@ -53,18 +56,19 @@ pub fn judge_restarts(timeline: &Timeline, params: &RestartCount) -> Judgement {
     let count = counted.unwrap_or(entries);
     let is_low = count < params.min;
     let is_high = params.max.is_some_and(|max| count > max);
-    let verdict = match counted {
+    let (verdict, why) = match counted {
+        _ if is_high => (Verdict::Fail, String::new()),
         // Unseen entries could still make it enough.
-        None if is_low => Verdict::Inconclusive,
-        _ if is_low || is_high => Verdict::Fail,
-        _ => Verdict::Pass,
+        None if is_low => (Verdict::Inconclusive, String::new()),
+        _ if is_low => faults::missing(timeline),
+        _ => (Verdict::Pass, String::new()),
     };
     let limits = match params.max {
         Some(max) => format!("from {} to {max}", params.min),
         None => format!("at least {}", params.min),
     };
     let source = if counted.is_some() { "by numRestarts" } else { "by entries into RESTARTING that were seen" };
-    let summary = format!("{count} restarts {source}, expected {limits}");
+    let summary = format!("{count} restarts {source}, expected {limits}{why}");
     judgement(ORACLE, verdict, summary, exceptions(timeline, job))
 }
 
@@ -83,6 +87,7 @@ fn exceptions(timeline: &Timeline, job: &str) -> Vec<String> {
 mod tests {
     use super::super::story::{JOB, Story};
     use super::*;
+    use crate::timeline::{FaultEvent, Losses};
 
     #[test]
     fn the_last_state_counts() {
@@ -114,5 +119,40 @@ mod tests {
         story.record(metric(3.0)).record(metric(0.0));
         assert_eq!(judge(&story, 3, 3), Verdict::Pass, "a new leader's 0 does not undo it");
         assert_eq!(judge(&story, 4, 9), Verdict::Fail);
+    }
+
+    /// A run with a fault that was healed, and that had an effect or not.
+    fn with_fault(has_effect: bool) -> Story {
+        let mut story = Story::new();
+        story.injected("fail");
+        if has_effect {
+            story.effective("fail", Losses::default());
+        }
+        story.event("fail", FaultEvent::HealVerified);
+        story
+    }
+
+    #[test]
+    fn what_a_fault_without_effect_should_have_caused_is_not_missed() {
+        let judge = |has_effect, last: &str, restarts: f64| {
+            let mut story = with_fault(has_effect);
+            story.status(last).record(RecordKind::Metric {
+                job: JOB.into(),
+                name: "numRestarts".into(),
+                value: restarts,
+            });
+            let failed = judge_result(&story.timeline(), &JobResult { job: None, state: "FAILED".into() });
+            let twice = RestartCount { job: None, min: 2, max: Some(2) };
+            [failed, judge_restarts(&story.timeline(), &twice)]
+        };
+        let verdicts = |judgements: [Judgement; 2]| judgements.map(|judgement| judgement.verdict);
+        assert_eq!(verdicts(judge(true, "FINISHED", 0.0)), [Verdict::Fail; 2], "it was there, and nothing came of it");
+        let [result, restarts] = judge(false, "FINISHED", 0.0);
+        assert_eq!((result.verdict, restarts.verdict), (Verdict::Vacuous, Verdict::Vacuous));
+        assert!(result.summary.ends_with("; `fail` had no effect, so nothing is proved"), "{}", result.summary);
+        assert!(restarts.summary.ends_with("; `fail` had no effect, so nothing is proved"), "{}", restarts.summary);
+        // Neither comes of a fault that did nothing.
+        assert_eq!(verdicts(judge(false, "RUNNING", 3.0)), [Verdict::Fail; 2]);
+        assert_eq!(verdicts(judge(false, "FAILED", 2.0)), [Verdict::Pass; 2]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::expectation::RecoveryTime as Params;
-use super::{Judgement, judgement};
+use super::{Judgement, faults, judgement};
 use crate::timeline::query::task_fact;
 use crate::timeline::{FaultEvent, Record, RecordKind, TaskName, Timeline};
 use crate::verdict::Verdict;
@@ -14,7 +14,7 @@ const ORACLE: &str = "recovery-time";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// The last thing before that which can have been the cause: a fault was injected or seen to act, or an executor was
-    /// lost. Stage directions cause nothing.
+    /// lost. Stage directions and faults without effect cause nothing.
     pub failed_ms: u64,
     /// A task was first seen to be no longer RUNNING or in a new attempt.
     pub noticed_ms: u64,
@@ -31,11 +31,11 @@ pub struct Recovery {
 pub fn measure(timeline: &Timeline, job: &str, from: usize, to: usize) -> Option<Recovery> {
     let end = timeline.first_status(job, from, &["CANCELLING", "CANCELED", "FINISHED"]).map_or(to, |end| end.min(to));
     let records = &timeline.records()[from..=end];
-    let directions = stage_directions(timeline);
+    let harmless = &stage_directions(timeline) | &faults::without_effect(timeline);
     let is_cause = |record: &Record| match &record.kind {
         RecordKind::ExecutorLost { .. } => true,
         RecordKind::Fault { fault, event: FaultEvent::Injected | FaultEvent::Effective { .. } } => {
-            !directions.contains(fault.as_str())
+            !harmless.contains(fault.as_str())
         }
         _ => false,
     };
@@ -101,7 +101,7 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
         return inconclusive("the window never came");
     };
     let Some(recovery) = measure(timeline, job, from, to) else {
-        return judgement(ORACLE, Verdict::Vacuous, "no task was disturbed, so nothing recovered".into(), vec![]);
+        return judgement(ORACLE, Verdict::Vacuous, "no fault disturbed a task, so nothing recovered".into(), vec![]);
     };
     let noticed =
         format!("the first task was disturbed {} ms after the failure", recovery.noticed_ms - recovery.failed_ms);
@@ -211,5 +211,16 @@ mod tests {
         assert_eq!(judge(&story.timeline(), &Params::default()).verdict, Verdict::Fail);
         story.status("CANCELED");
         assert_eq!(judge(&story.timeline(), &Params::default()).verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn what_a_task_gets_over_after_a_fault_without_effect_is_not_its_doing() {
+        let mut story = running();
+        story.at(1100).event("kill", FaultEvent::HealVerified);
+        story.at(9000).task("map", 0, 0, "FAILED", None).at(9100).task("map", 0, 1, "RUNNING", None);
+        let strict = Params { max_ms: Some(1000), ..Params::default() };
+        assert_eq!(judge(&story.timeline(), &strict).verdict, Verdict::Vacuous);
+        story.effective("kill", Losses::default());
+        assert_eq!(judge(&story.timeline(), &strict).verdict, Verdict::Fail, "it took 8100 ms");
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::expectation::StoreTraffic as Params;
-use super::{Judgement, judgement};
+use super::{Judgement, faults, judgement};
 use crate::timeline::{CheckpointEvent, RecordKind, Timeline};
 use crate::verdict::Verdict;
 
 const ORACLE: &str = "store-traffic";
 
 /// Judges the store's request ledger. Without any request in the whole run it says nothing: then nobody kept a
-/// ledger.
+/// ledger. Too few requests fail only if all faults had an effect: nothing else may have asked for them.
 #[must_use]
 pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
     let has_ledger = timeline.records().iter().any(|record| matches!(record.kind, RecordKind::StoreRequest { .. }));
@@ -41,7 +41,6 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
         }
     }
     let count: u64 = counts.values().sum();
-    let is_right = count >= params.min && params.max.is_none_or(|max| count <= max);
     let what = params.op.as_deref().unwrap_or("all operations");
     let keys =
         if params.key_contains.is_empty() { String::new() } else { format!(" of keys with `{}`", params.key_contains) };
@@ -49,9 +48,15 @@ pub fn judge(timeline: &Timeline, params: &Params) -> Judgement {
         Some(max) => format!("from {} to {max}", params.min),
         None => format!("at least {}", params.min),
     };
-    let verdict = if is_right { Verdict::Pass } else { Verdict::Fail };
+    let (verdict, why) = if params.max.is_some_and(|max| count > max) {
+        (Verdict::Fail, String::new())
+    } else if count < params.min {
+        faults::missing(timeline)
+    } else {
+        (Verdict::Pass, String::new())
+    };
     let evidence = counts.iter().map(|((op, key, status), count)| format!("{count} × {op} {key} → {status}")).collect();
-    judgement(ORACLE, verdict, format!("{count} requests ({what}{keys}), expected {limits}"), evidence)
+    judgement(ORACLE, verdict, format!("{count} requests ({what}{keys}), expected {limits}{why}"), evidence)
 }
 
 /// The parts of keys that say which checkpoints were restored, e.g. `/chk-3/`.
@@ -67,7 +72,7 @@ fn restored_folders(timeline: &Timeline) -> BTreeSet<String> {
 mod tests {
     use super::super::story::Story;
     use super::*;
-    use crate::timeline::{Mark, Window};
+    use crate::timeline::{FaultEvent, Mark, Window};
 
     fn request(story: &mut Story, op: &str, key: &str) {
         story.record(RecordKind::StoreRequest { op: op.into(), key: key.into(), status: 200, bytes: 9 });
@@ -117,7 +122,11 @@ mod tests {
     fn too_little_traffic_fails_too() {
         let mut story = Story::new();
         request(&mut story, "GetObject", "a");
-        let judge = |min| judge(&story.timeline(), &Params { min, ..Params::default() }).verdict;
-        assert_eq!((judge(1), judge(2)), (Verdict::Pass, Verdict::Fail));
+        let verdict =
+            |story: &Story, min, max| judge(&story.timeline(), &Params { min, max, ..Params::default() }).verdict;
+        assert_eq!((verdict(&story, 1, None), verdict(&story, 2, None)), (Verdict::Pass, Verdict::Fail));
+        story.event("idle", FaultEvent::Described { what: String::new(), is_stage_direction: false });
+        assert_eq!(verdict(&story, 2, None), Verdict::Vacuous);
+        assert_eq!(verdict(&story, 0, Some(0)), Verdict::Fail, "too much is too much");
     }
 }

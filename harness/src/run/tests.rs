@@ -15,7 +15,7 @@ use stormproof_chaos::process::ProcessError;
 use super::*;
 use crate::flink::RestClient;
 use crate::oracle::{self, Expectation};
-use crate::plan::{Budget, FaultSpec};
+use crate::plan::{Budget, FaultSpec, OutputFacts};
 use crate::target::Leftovers;
 use crate::timeline::{Losses, Timeline};
 
@@ -295,8 +295,14 @@ async fn a_victim_that_vanished_makes_the_run_invalid() {
 async fn a_fault_that_nothing_comes_of_makes_the_run_vacuous() {
     let came = run(Misdeed::Idle, "FINISHED", true).await;
     assert_eq!((came.verdict, came.open), (Verdict::Vacuous, 0), "{}", came.words);
+    // It may be what should have kept the job from its end.
+    assert_eq!(run(Misdeed::Idle, "CANCELED", true).await.verdict, Verdict::Vacuous);
     // A broken promise is one all the same.
-    assert_eq!(run(Misdeed::Idle, "CANCELED", true).await.verdict, Verdict::Fail);
+    let lossy = Plan::new("stage::lossy", "", "job")
+        .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+        .expect(Expectation::exactly_once())
+        .output(|_| Ok(OutputFacts::counted(2, 1)));
+    assert_eq!(run_plan(lossy, Misdeed::Idle, true).await.verdict, Verdict::Fail);
 }
 
 #[tokio::test]

@@ -68,3 +68,18 @@ fn a_disk_that_is_full_is_named_in_the_failure_of_the_task() {
     let timeline = fs::read_to_string(sandbox.here().join("report/partition.disk_full/timeline.jsonl")).unwrap();
     assert!(timeline.contains("cannot write a result partition; is the disk full?"), "{timeline}");
 }
+
+#[test]
+fn a_fault_that_meets_nothing_is_vacuous_and_blames_nobody() {
+    let sandbox = Sandbox::new();
+    // Too few words for the rules of these suites.
+    sandbox.file("texts/one.txt", "a b a\n");
+    sandbox.file("texts/two.txt", "c\n");
+    let suites = ["user_code::for_good", "user_code::after_records"];
+    let finished = sandbox.run(&["run", suites[0], suites[1], "--input", "texts", "--report", "report", "--json"]);
+    assert_eq!(finished.code(), Some(4), "{finished:?}");
+    sandbox.assert_nothing_left();
+    let summary = finished.json();
+    let verdicts: Vec<_> = summary["suites"].as_array().unwrap().iter().map(|suite| &suite["verdict"]).collect();
+    assert_eq!(verdicts, ["vacuous", "vacuous"]);
+}
