@@ -2,6 +2,8 @@
 
 use axum::http::StatusCode;
 
+use super::go_json::BadJson;
+
 /// A status and a message; the message is Toxiproxy's where it has one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -61,5 +63,11 @@ impl ApiError {
 
     pub(crate) fn too_slow(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+}
+
+impl From<BadJson> for ApiError {
+    fn from(detail: BadJson) -> Self {
+        Self::bad_body(detail)
     }
 }

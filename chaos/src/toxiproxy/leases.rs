@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use super::decode::Object;
 use super::error::ApiError;
+use super::go_json::Json;
 use super::proxy::{Proxy, lock};
 
 /// Names the lease that a change belongs to.
@@ -52,15 +51,21 @@ pub(crate) struct LeaseRequest {
 }
 
 impl LeaseRequest {
-    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
-        let object = Object::of("Lease", value).map_err(ApiError::bad_body)?;
-        let ttl_ms = object.integer("ttl_ms").map_err(ApiError::bad_body)?;
+    pub(crate) fn parse(body: &Json) -> Result<Self, ApiError> {
+        const OWNER: &str = "Lease";
+        let (mut id, mut ttl_ms) = (None, None);
+        for field in body.fields(OWNER)? {
+            match field.key() {
+                "id" => id = field.string(OWNER)?.or(id),
+                "ttl_ms" => ttl_ms = field.integer(OWNER)?.or(ttl_ms),
+                _ => {}
+            }
+        }
         let ttl_ms = ttl_ms.ok_or_else(|| ApiError::missing_field("ttl_ms"))?;
         if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
             return Err(ApiError::bad_body(format!("ttl_ms is {ttl_ms}, must be within 1 and {MAX_TTL_MS}")));
         }
-        let id = object.string("id").map_err(ApiError::bad_body)?.unwrap_or_default().to_owned();
-        Ok(Self { id, ttl: Duration::from_millis(ttl_ms.unsigned_abs()) })
+        Ok(Self { id: id.unwrap_or_default(), ttl: Duration::from_millis(ttl_ms.unsigned_abs()) })
     }
 }
 

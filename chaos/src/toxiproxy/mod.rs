@@ -14,6 +14,7 @@
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
 //! | `alarm` | waits that are exact enough for a toxic |
 //! | `api` | Toxiproxy's HTTP API |
+//! | `go_json` | request bodies, read as a real Toxiproxy reads them |
 //! | `leases` | what ends by itself if nobody renews it |
 //! | [`server`] | start and stop of the whole |
 //! | [`client`] | the async client; works with a real Toxiproxy too |
@@ -35,12 +36,13 @@ mod api;
 pub mod chain;
 pub mod client;
 mod connection;
-mod decode;
 pub mod effects;
 mod error;
+mod go_json;
 mod leases;
 mod link;
 mod metrics;
+mod nearest;
 mod proxy;
 pub mod random;
 pub mod real;

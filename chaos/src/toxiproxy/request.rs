@@ -1,11 +1,10 @@
 //! What clients send, decoded and checked.
 
-use serde_json::Value;
-
-use super::decode::{Object, nearest};
 use super::error::ApiError;
+use super::go_json::{BadJson, Field, Json};
+use super::nearest::nearest;
 use super::stream::Stream;
-use super::toxic::Attributes;
+use super::toxic::{Attributes, attributes};
 
 /// Longest name, bytes. Each may take three in a URL, which has limits of its own.
 const MAX_NAME_BYTES: usize = 4_096;
@@ -18,39 +17,44 @@ pub(crate) struct NewToxic {
     pub(crate) stream: Stream,
     pub(crate) stream_text: String,
     pub(crate) toxicity: f32,
-    raw_attributes: Value,
+    given_attributes: Vec<Field>,
 }
 
 impl NewToxic {
     /// In Toxiproxy's order of checks: body, stream, type.
-    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
-        let object = Object::of("ToxicWrapper", value).map_err(ApiError::bad_body)?;
-        let text = |name| object.string(name).map_err(ApiError::bad_body);
-        let stream_text = text("stream")?.unwrap_or(Stream::Downstream.as_str());
-        let kind = text("type")?.unwrap_or_default();
-        let given_name = text("name")?.unwrap_or_default();
-        let toxicity = object.float32("toxicity").map_err(ApiError::bad_body)?.unwrap_or(1.0);
+    pub(crate) fn parse(body: &Json) -> Result<Self, ApiError> {
+        const OWNER: &str = "ToxicWrapper";
+        let (mut name, mut kind) = (String::new(), String::new());
+        let mut stream_text = Stream::Downstream.as_str().to_owned();
+        let mut toxicity = 1.0;
+        let mut given_attributes = Vec::new();
+        for field in body.fields("toxics.ToxicWrapper")? {
+            match field.key() {
+                "name" => set(&mut name, field.string(OWNER)?),
+                "type" => set(&mut kind, field.string(OWNER)?),
+                "stream" => set(&mut stream_text, field.string(OWNER)?),
+                "toxicity" => set(&mut toxicity, field.float32(OWNER)?),
+                // Of which type they are is not known yet. A `noop` has none.
+                "attributes" => given_attributes.extend(field.fields(OWNER, "toxics.NoopToxic")?),
+                _ => {}
+            }
+        }
         let stream = stream_text.parse().map_err(|_| ApiError::invalid_stream())?;
-        if Attributes::of_type(kind).is_none() {
+        if Attributes::of_type(&kind).is_none() {
             return Err(ApiError::invalid_type());
         }
-        check_name(given_name)?;
-        let name = if given_name.is_empty() { format!("{kind}_{stream_text}") } else { given_name.to_owned() };
-        Ok(Self {
-            name,
-            kind: kind.to_owned(),
-            stream,
-            stream_text: stream_text.to_owned(),
-            toxicity,
-            raw_attributes: object.get("attributes").cloned().unwrap_or(Value::Null),
-        })
+        check_name(&name)?;
+        if name.is_empty() {
+            name = format!("{kind}_{stream_text}");
+        }
+        Ok(Self { name, kind, stream, stream_text, toxicity, given_attributes })
     }
 
     /// The attributes and the toxicity, checked (P67, P68).
     pub(crate) fn attributes(&self, strict: bool) -> Result<Attributes, ApiError> {
         check_toxicity(self.toxicity)?;
         let mut attributes = Attributes::of_type(&self.kind).ok_or_else(ApiError::invalid_type)?;
-        merge(&mut attributes, &self.raw_attributes, strict)?;
+        merge(&mut attributes, &self.kind, &self.given_attributes, strict)?;
         Ok(attributes)
     }
 }
@@ -59,24 +63,43 @@ impl NewToxic {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToxicChange {
     pub(crate) toxicity: Option<f32>,
-    raw_attributes: Value,
+    kind: String,
+    given_attributes: Vec<Field>,
 }
 
 impl ToxicChange {
-    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
-        let object = Object::of("Toxic", value).map_err(ApiError::bad_body)?;
-        let toxicity = object.float32("toxicity").map_err(ApiError::bad_body)?;
-        if let Some(toxicity) = toxicity {
+    /// The change to a toxic of this type.
+    pub(crate) fn parse(body: &Json, kind: &str) -> Result<Self, ApiError> {
+        let mut change = Self { toxicity: None, kind: kind.to_owned(), given_attributes: Vec::new() };
+        let wanted =
+            r#"struct { Attributes interface {} "json:\"attributes\""; Toxicity float32 "json:\"toxicity\"" }"#;
+        for field in body.fields(wanted)? {
+            match field.key() {
+                "toxicity" => change.toxicity = field.float32("")?.or(change.toxicity),
+                "attributes" => {
+                    let wanted = format!("toxics.{}", go_type(kind));
+                    change.given_attributes.extend(field.fields("", &wanted)?);
+                }
+                _ => {}
+            }
+        }
+        if let Some(toxicity) = change.toxicity {
             check_toxicity(toxicity)?;
         }
-        Ok(Self { toxicity, raw_attributes: object.get("attributes").cloned().unwrap_or(Value::Null) })
+        Ok(change)
     }
 
     /// `old` with the given fields replaced (P30). Nothing is half applied.
     pub(crate) fn merged(&self, old: &Attributes, strict: bool) -> Result<Attributes, ApiError> {
         let mut attributes = old.clone();
-        merge(&mut attributes, &self.raw_attributes, strict)?;
+        merge(&mut attributes, &self.kind, &self.given_attributes, strict)?;
         Ok(attributes)
+    }
+}
+
+fn set<T>(slot: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *slot = given;
     }
 }
 
@@ -96,27 +119,32 @@ fn check_toxicity(toxicity: f32) -> Result<(), ApiError> {
     Err(ApiError::bad_body(format!("toxicity is {toxicity}, must be within 0 and 1")))
 }
 
-fn merge(attributes: &mut Attributes, raw: &Value, strict: bool) -> Result<(), ApiError> {
-    let object = Object::of("attributes", raw).map_err(ApiError::bad_body)?;
-    let mut known = Vec::new();
-    for (name, value) in attributes.fields() {
-        if let Some(given) = object.integer(name).map_err(ApiError::bad_body)? {
-            *value = given;
+fn merge(attributes: &mut Attributes, kind: &str, given: &[Field], strict: bool) -> Result<(), ApiError> {
+    let owner = format!("{}.attributes", go_type(kind));
+    let mut known = attributes.fields();
+    for field in given {
+        match known.iter_mut().find(|(name, _)| *name == field.key()) {
+            Some((_, value)) => set(*value, field.integer(&owner)?),
+            None if strict => return Err(unknown_attribute(&field.name, &known)),
+            None => {}
         }
-        known.push(name);
-    }
-    if strict {
-        refuse_unknown(object, &known)?;
     }
     attributes.check().map_err(ApiError::bad_body)
 }
 
-fn refuse_unknown(object: Object<'_>, known: &[&str]) -> Result<(), ApiError> {
-    let Some(unknown) = object.names().find(|name| !known.iter().any(|known| known.eq_ignore_ascii_case(name))) else {
-        return Ok(());
-    };
-    let hint = nearest(unknown, known).map(|name| format!(", did you mean {name}?")).unwrap_or_default();
-    Err(ApiError::bad_body(format!("unknown attribute {unknown}{hint}")))
+fn unknown_attribute(given: &str, known: &[attributes::Field<'_>]) -> ApiError {
+    let known: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+    let hint = nearest(given, &known).map(|name| format!(", did you mean {name}?")).unwrap_or_default();
+    ApiError::bad_body(format!("unknown attribute {given}{hint}"))
+}
+
+/// Go's name of the structure that holds the attributes of a type.
+fn go_type(kind: &str) -> String {
+    if kind == "reset_peer" {
+        return "ResetToxic".to_owned();
+    }
+    let words = kind.split('_').map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    words.chain(["Toxic".to_owned()]).collect()
 }
 
 /// A proxy to be created, by create or populate.
@@ -132,23 +160,34 @@ pub(crate) struct NewProxy {
 
 impl NewProxy {
     /// Types only; see [`NewProxy::missing_field`] for the rest.
-    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
-        let object = Object::of("Proxy", value).map_err(ApiError::bad_body)?;
-        let text =
-            |name| object.string(name).map_err(ApiError::bad_body).map(|text| text.unwrap_or_default().to_owned());
-        let toxics = match object.get("toxics") {
-            None => Vec::new(),
-            Some(Value::Array(entries)) => entries.iter().map(NewToxic::parse).collect::<Result<_, _>>()?,
-            Some(_) => return Err(ApiError::bad_body("toxics is not an array")),
-        };
-        let name = text("name")?;
+    pub(crate) fn parse(body: &Json) -> Result<Self, ApiError> {
+        Self::of(ProxyFields::read(body, &ProxyFields::ALONE)?)
+    }
+
+    /// The entries of a list, as for populate.
+    pub(crate) fn parse_list(body: &Json) -> Result<Vec<Self>, ApiError> {
+        let words = &ProxyFields::LISTED;
+        let entries = body.items(&format!("[]{}", words.whole))?;
+        // Types come first, in all of them.
+        let read: Vec<_> = entries.iter().map(|entry| ProxyFields::read(entry, words)).collect::<Result<_, _>>()?;
+        read.into_iter().map(Self::of).collect()
+    }
+
+    fn of(fields: ProxyFields) -> Result<Self, ApiError> {
+        let name = fields.name.unwrap_or_default();
         check_name(&name)?;
         Ok(Self {
             name,
-            listen: text("listen")?,
-            upstream: text("upstream")?,
-            enabled: object.boolean("enabled").map_err(ApiError::bad_body)?.unwrap_or(true),
-            toxics,
+            listen: fields.listen.unwrap_or_default(),
+            upstream: fields.upstream.unwrap_or_default(),
+            enabled: fields.enabled.unwrap_or(true),
+            toxics: match fields.toxics {
+                Some((owner, field)) => {
+                    let toxics = field.items(owner, "[]toxics.ToxicWrapper")?;
+                    toxics.iter().map(NewToxic::parse).collect::<Result<_, _>>()?
+                }
+                None => Vec::new(),
+            },
         })
     }
 
@@ -181,56 +220,95 @@ pub(crate) struct ProxyChange {
 }
 
 impl ProxyChange {
-    pub(crate) fn parse(value: &Value) -> Result<Self, ApiError> {
-        let object = Object::of("Proxy", value).map_err(ApiError::bad_body)?;
-        let text = |name| object.string(name).map_err(ApiError::bad_body).map(|text| text.map(str::to_owned));
-        Ok(Self {
-            listen: text("listen")?,
-            upstream: text("upstream")?,
-            enabled: object.boolean("enabled").map_err(ApiError::bad_body)?,
-        })
+    /// The name cannot be changed, but must be one if it is given.
+    pub(crate) fn parse(body: &Json) -> Result<Self, ApiError> {
+        let ProxyFields { listen, upstream, enabled, .. } = ProxyFields::read(body, &ProxyFields::ALONE)?;
+        Ok(Self { listen, upstream, enabled })
+    }
+}
+
+/// What is said of a proxy in a body.
+#[derive(Default)]
+struct ProxyFields {
+    name: Option<String>,
+    listen: Option<String>,
+    upstream: Option<String>,
+    enabled: Option<bool>,
+    /// With Go's path to it.
+    toxics: Option<(&'static str, Field)>,
+}
+
+/// Go's words for the place of a proxy.
+struct ProxyWords {
+    whole: &'static str,
+    owner: &'static str,
+    owner_of_enabled: &'static str,
+}
+
+impl ProxyFields {
+    const ALONE: ProxyWords = ProxyWords { whole: "toxiproxy.Proxy", owner: "Proxy", owner_of_enabled: "Proxy" };
+    const LISTED: ProxyWords = ProxyWords {
+        whole: r#"struct { toxiproxy.Proxy; Enabled *bool "json:\"enabled\"" }"#,
+        owner: ".Proxy",
+        owner_of_enabled: "",
+    };
+
+    fn read(body: &Json, words: &ProxyWords) -> Result<Self, BadJson> {
+        let mut found = Self::default();
+        for field in body.fields(words.whole)? {
+            match field.key() {
+                "name" => found.name = field.string(words.owner)?.or(found.name),
+                "listen" => found.listen = field.string(words.owner)?.or(found.listen),
+                "upstream" => found.upstream = field.string(words.owner)?.or(found.upstream),
+                "enabled" => found.enabled = field.boolean(words.owner_of_enabled)?.or(found.enabled),
+                "toxics" => found.toxics = Some((words.owner, field)),
+                _ => {}
+            }
+        }
+        Ok(found)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn parsed(value: &Value) -> Result<Attributes, ApiError> {
-        NewToxic::parse(value)?.attributes(false)
+    fn toxic(body: Value) -> Result<NewToxic, ApiError> {
+        NewToxic::parse(&body.into())
+    }
+
+    fn parsed(body: Value) -> Result<Attributes, ApiError> {
+        toxic(body)?.attributes(false)
     }
 
     #[test]
     fn checks_come_in_toxiproxys_order() {
         let wrong_everything = json!({"stream": "x", "type": "y", "attributes": {"rate": 1.5}});
-        assert_eq!(NewToxic::parse(&wrong_everything), Err(ApiError::invalid_stream()));
-        assert_eq!(NewToxic::parse(&json!({"type": "y"})), Err(ApiError::invalid_type()));
-        assert_eq!(NewToxic::parse(&json!({"stream": "", "type": "noop"})), Err(ApiError::invalid_stream())); // P34
-        assert!(NewToxic::parse(&json!({"stream": 1, "type": "noop"})).is_err()); // P34
-        let fraction = parsed(&json!({"type": "bandwidth", "attributes": {"rate": 1.5}}));
+        assert_eq!(toxic(wrong_everything), Err(ApiError::invalid_stream()));
+        assert_eq!(toxic(json!({"type": "y"})), Err(ApiError::invalid_type()));
+        assert_eq!(toxic(json!({"stream": "", "type": "noop"})), Err(ApiError::invalid_stream())); // P34
+        assert!(toxic(json!({"stream": 1, "type": "noop"})).is_err()); // P34
+        let fraction = parsed(json!({"type": "bandwidth", "attributes": {"rate": 1.5}}));
         assert!(fraction.is_err_and(|error| error.message.starts_with("bad request body: ")));
     }
 
     #[test]
     fn defaults_and_loose_names() {
         // P27 P29
-        let toxic = NewToxic::parse(&json!({"Type": "latency", "Attributes": {"LATENCY": 7}})).expect("a good toxic");
-        assert_eq!(
-            (toxic.name.as_str(), toxic.stream, toxic.toxicity),
-            ("latency_downstream", Stream::Downstream, 1.0)
-        );
-        let attributes = toxic.attributes(false).expect("good attributes");
+        let new = toxic(json!({"Type": "latency", "Attributes": {"LATENCY": 7}})).expect("a good toxic");
+        assert_eq!((new.name.as_str(), new.stream, new.toxicity), ("latency_downstream", Stream::Downstream, 1.0));
+        let attributes = new.attributes(false).expect("good attributes");
         assert_eq!(serde_json::to_value(attributes).expect("plain"), json!({"latency": 7, "jitter": 0}));
     }
 
     #[test]
     fn unknown_attributes_are_refused_only_when_strict() {
         // P67
-        let toxic = NewToxic::parse(&json!({"type": "latency", "attributes": {"latancy": 7}})).expect("a good toxic");
-        assert!(toxic.attributes(false).is_ok());
-        let error = toxic.attributes(true).expect_err("strict");
+        let new = toxic(json!({"type": "latency", "attributes": {"latancy": 7}})).expect("a good toxic");
+        assert!(new.attributes(false).is_ok());
+        let error = new.attributes(true).expect_err("strict");
         assert_eq!(error.message, "bad request body: unknown attribute latancy, did you mean latency?");
     }
 
@@ -238,9 +316,9 @@ mod tests {
     fn toxicity_outside_its_range_is_refused() {
         // P68
         for toxicity in [-0.1, 1.1] {
-            assert!(parsed(&json!({"type": "noop", "toxicity": toxicity})).is_err(), "{toxicity}");
-            assert!(ToxicChange::parse(&json!({"toxicity": toxicity})).is_err(), "{toxicity}");
+            assert!(parsed(json!({"type": "noop", "toxicity": toxicity})).is_err(), "{toxicity}");
+            assert!(ToxicChange::parse(&json!({"toxicity": toxicity}).into(), "noop").is_err(), "{toxicity}");
         }
-        assert!(parsed(&json!({"type": "noop", "toxicity": 0})).is_ok());
+        assert!(parsed(json!({"type": "noop", "toxicity": 0})).is_ok());
     }
 }

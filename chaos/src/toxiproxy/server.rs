@@ -118,7 +118,7 @@ impl ToxiproxyServer {
             metrics: Metrics::default(),
         }));
         if let Some(text) = &config.proxies_json
-            && let Err(error) = api::populate_text(&registry, text.as_bytes()).await
+            && let Err(error) = api::populate_text(&registry, text).await
         {
             if !config.lenient {
                 registry.clear().await;

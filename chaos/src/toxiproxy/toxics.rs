@@ -163,11 +163,11 @@ mod tests {
             metrics: Metrics::default(),
         };
         let entry = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"});
-        Proxy::new(Arc::new(settings), &NewProxy::parse(&entry).expect("an entry")).expect("a proxy")
+        Proxy::new(Arc::new(settings), &NewProxy::parse(&entry.into()).expect("an entry")).expect("a proxy")
     }
 
     fn noop() -> NewToxic {
-        NewToxic::parse(&json!({"type": "noop"})).expect("a toxic")
+        NewToxic::parse(&json!({"type": "noop"}).into()).expect("a toxic")
     }
 
     #[tokio::test]

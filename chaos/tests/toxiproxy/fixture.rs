@@ -139,14 +139,14 @@ impl World {
         Self { client: ToxiproxyClient::new(url), http: http.expect("a plain client"), _server: server }
     }
 
-    pub(crate) async fn raw(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
+    pub(crate) async fn raw(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         self.raw_as("stormproof-tests", method, path, body).await
     }
 
-    pub(crate) async fn raw_as(&self, agent: &str, method: &str, path: &str, body: impl Into<String>) -> Answer {
+    pub(crate) async fn raw_as(&self, agent: &str, method: &str, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let method = method.parse().expect("a method");
         let url = format!("{}{path}", self.client.base_url());
-        let request = self.http.request(method, url).header("user-agent", agent).body(body.into());
+        let request = self.http.request(method, url).header("user-agent", agent).body(body);
         within(path, async {
             let response = request.send().await.expect("an answer");
             let (status, headers) = (response.status().as_u16(), response.headers().clone());

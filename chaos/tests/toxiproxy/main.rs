@@ -31,6 +31,7 @@
 //! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; proof that a fault bit; faults that end by themselves |
 
 mod api;
+mod bodies;
 mod cli;
 mod clients;
 mod connections;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let mut all = Trials::default();
     for add in [
         api::trials,
+        bodies::trials,
         cli::trials,
         clients::trials,
         connections::trials,

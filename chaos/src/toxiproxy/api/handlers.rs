@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Api;
 use super::answer;
 use super::route::Route;
 use crate::toxiproxy::TOXIPROXY_VERSION;
-use crate::toxiproxy::decode::first_value;
 use crate::toxiproxy::error::ApiError;
+use crate::toxiproxy::go_json::Json;
 use crate::toxiproxy::leases::LeaseRequest;
 use crate::toxiproxy::metrics::render_build_info;
 use crate::toxiproxy::proxy::ProxyDocument;
@@ -136,11 +135,10 @@ impl Api {
 
     async fn update_toxic(&self, proxy: &str, toxic: &str, body: Body) -> Answer {
         let proxy = self.registry.get(proxy)?;
-        let value = read_value(body).await?;
-        if !proxy.core.list().toxics.iter().any(|spec| spec.name == toxic) {
-            return Err(ApiError::toxic_not_found());
-        }
-        let spec = proxy.core.update_toxic(toxic, &ToxicChange::parse(&value)?).await?;
+        let list = proxy.core.list();
+        let found = list.toxics.iter().find(|spec| spec.name == toxic).ok_or_else(ApiError::toxic_not_found)?;
+        let change = ToxicChange::parse(&read_value(body).await?, &found.kind)?;
+        let spec = proxy.core.update_toxic(toxic, &change).await?;
         Ok(answer::json(StatusCode::OK, &spec))
     }
 
@@ -179,25 +177,20 @@ impl Api {
 /// # Errors
 ///
 /// The first thing that failed; earlier entries stay.
-pub(crate) async fn populate_text(registry: &Registry, body: &[u8]) -> Result<(), ApiError> {
-    populate(registry, body).await?.error.map_or(Ok(()), Err)
+pub(crate) async fn populate_text(registry: &Registry, body: &str) -> Result<(), ApiError> {
+    populate(registry, &Bytes::copy_from_slice(body.as_bytes())).await?.error.map_or(Ok(()), Err)
 }
 
-async fn populate(registry: &Registry, body: &[u8]) -> Result<Populated, ApiError> {
-    let entries = match first_value(body).map_err(ApiError::bad_body)? {
-        Value::Array(entries) => entries.iter().map(NewProxy::parse).collect::<Result<Vec<_>, _>>()?,
-        Value::Null => Vec::new(),
-        _ => return Err(ApiError::bad_body("json: cannot unmarshal into Go value of type []Proxy: not an array")),
-    };
-    registry.populate(&entries).await
+async fn populate(registry: &Registry, body: &Bytes) -> Result<Populated, ApiError> {
+    registry.populate(&NewProxy::parse_list(&Json::first_of(body)?)?).await
 }
 
 async fn read(body: Body) -> Result<Bytes, ApiError> {
     to_bytes(body, BODY_CAP_BYTES).await.map_err(ApiError::bad_body)
 }
 
-async fn read_value(body: Body) -> Result<Value, ApiError> {
-    first_value(&read(body).await?).map_err(ApiError::bad_body)
+async fn read_value(body: Body) -> Result<Json, ApiError> {
+    Ok(Json::first_of(&read(body).await?)?)
 }
 
 fn no_content((): ()) -> Response<Body> {
