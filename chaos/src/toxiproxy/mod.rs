@@ -39,6 +39,7 @@ mod connection;
 pub mod effects;
 mod error;
 mod go_json;
+mod host_port;
 mod leases;
 mod link;
 mod metrics;

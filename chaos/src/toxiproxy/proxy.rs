@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::address::{bind, resolve};
+use super::address::{bind, listen_on, resolve};
 use super::connection::Connection;
 use super::effects::{ProxyCounters, Traffic, count};
 use super::error::ApiError;
@@ -148,7 +148,7 @@ impl Proxy {
             return Ok(());
         }
         let State { listen, upstream, .. } = self.state();
-        let listener = bind(resolve(&listen).await?)?;
+        let listener = listen_on(&listen).await?;
         self.run(&mut life, listener, upstream)
     }
 

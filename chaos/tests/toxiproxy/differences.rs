@@ -139,6 +139,13 @@ async fn a_bad_config_file_does_not_stop_it() {
     assert!(world.client.list().await.expect("a list").is_empty());
 }
 
+async fn all_interfaces_of_one_family_become_those_of_both() {
+    // P14
+    let world = World::of_real().await;
+    let proxy = world.proxy_on("0.0.0.0", "p", "127.0.0.1:1").await;
+    assert!(proxy.listen.starts_with("[::]:"), "{}", proxy.listen);
+}
+
 async fn what_we_add_is_not_there() {
     // P61 P62 P70 P75
     let world = World::of_real().await;
@@ -162,6 +169,6 @@ crate::trials! {
         toxics_in_an_entry_are_ignored, bad_values_are_taken_and_kill_it, a_full_sink_hangs_the_api,
         a_hanging_dial_holds_up_the_next_client, reset_does_not_name_what_failed,
         a_move_that_fails_leaves_the_new_address_and_nothing_there, a_bad_config_file_does_not_stop_it,
-        what_we_add_is_not_there
+        all_interfaces_of_one_family_become_those_of_both, what_we_add_is_not_there
     ]
 }

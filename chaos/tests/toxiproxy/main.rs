@@ -12,6 +12,7 @@
 //!
 //! | row | a real Toxiproxy | ours | why |
 //! | --- | --- | --- | --- |
+//! | P14 | `0.0.0.0` becomes `[::]`, so that a populate which says the same again replaces the proxy | stays `0.0.0.0`, and the proxy is left alone (P09) | what is asked for; connections survive |
 //! | P15 | shows a proxy with a field `Logger`, always `{}` | no such field | it is there by mistake |
 //! | P36 | an upstream that is down: accept, then close | the same, or a reset if asked for | clients that retry only on a refusal |
 //! | P46 P60 | a change on a link whose sink is full is not answered for 25 s, nor is any call after it | in effect at once | a heal must not hang |
@@ -30,6 +31,7 @@
 //! | P79 | a bad `-config` file is logged | ends the start, unless `lenient` | |
 //! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; proof that a fault bit; faults that end by themselves |
 
+mod addresses;
 mod api;
 mod bodies;
 mod cli;
@@ -56,6 +58,7 @@ use trials::Trials;
 fn main() -> ExitCode {
     let mut all = Trials::default();
     for add in [
+        addresses::trials,
         api::trials,
         bodies::trials,
         cli::trials,
