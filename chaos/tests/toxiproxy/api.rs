@@ -5,7 +5,7 @@ use stormproof_chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::fixture::{Server, World, echo, within};
+use crate::fixture::{Server, World, echo, receive_to_end, within};
 
 async fn every_answer_of_a_handler_has_a_request_id(server: Server) {
     // P01
@@ -49,8 +49,37 @@ async fn routing_is_gos(server: Server) {
     }
     let moved = world.raw("GET", "//proxies", "").await;
     assert_eq!((moved.status, moved.header("location")), (301, "/proxies"));
+    let moved = world.raw("GET", "//proxies?all=1", "").await;
+    assert_eq!((moved.status, moved.header("location")), (301, "/proxies?all=1"));
+    for path in ["/proxies/%", "/proxies/%zz"] {
+        let answer = world.raw("GET", path, "").await;
+        assert_eq!((answer.status, answer.text.as_str()), (400, "400 Bad Request"), "{path}");
+        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+    }
     // The router answers before the browser check.
     assert_eq!(world.raw_as("Mozilla/5.0", "GET", "/nowhere", "").await.status, 404);
+}
+
+/// The first line of the answer to a GET of this path, byte for byte: clients clean up paths.
+async fn status_of(world: &World, path: &str) -> String {
+    let address = world.client.base_url().trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("the API listens");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let answer = String::from_utf8(receive_to_end(&mut stream).await).expect("text");
+    answer.lines().next().expect("a status").to_owned()
+}
+
+async fn any_name_can_stand_in_a_path(server: Server) {
+    // P16. A real one takes an escaped slash or dot for a plain one.
+    let world = World::new(server).await;
+    for (name, path) in [("a/b", "/proxies/a%2Fb"), ("..", "/proxies/%2e%2e"), (".", "/proxies/%2E")] {
+        let body = json!({"name": name, "upstream": "127.0.0.1:1", "enabled": false}).to_string();
+        assert_eq!(world.raw("POST", "/proxies", body).await.status, 201);
+        let (ours, real) = ("200 OK", if name == "a/b" { "404 Not Found" } else { "301 Moved Permanently" });
+        let expected = if server == Server::Ours { ours } else { real };
+        assert_eq!(status_of(&world, path).await, format!("HTTP/1.1 {expected}"), "{path}");
+    }
 }
 
 async fn errors_are_json_named_plain_text(server: Server) {
@@ -151,6 +180,6 @@ async fn metrics_count_live_and_need_their_flags() {
 }
 
 crate::trials! {
-    both: [every_answer_of_a_handler_has_a_request_id, browsers_are_turned_away, the_version_is_exact, routing_is_gos, errors_are_json_named_plain_text, required_fields_are_named, decoding_is_loose_where_gos_is]
+    both: [every_answer_of_a_handler_has_a_request_id, browsers_are_turned_away, the_version_is_exact, routing_is_gos, any_name_can_stand_in_a_path, errors_are_json_named_plain_text, required_fields_are_named, decoding_is_loose_where_gos_is]
     ours: [a_slow_handler_is_answered_in_json, the_client_names_itself_and_its_content, bad_initial_proxies_stop_the_start_unless_lenient, metrics_count_live_and_need_their_flags]
 }

@@ -230,6 +230,14 @@ async fn what_nobody_asks_for_may_be_deep(server: Server) {
     assert_eq!(world.raw("POST", "/populate", entries).await.status, 201);
 }
 
+async fn a_body_has_a_limit(server: Server) {
+    // P68. A real one reads on as long as there is memory.
+    let world = World::new(server).await;
+    let answer = world.raw("POST", "/proxies", " ".repeat(8 << 20) + "{}").await;
+    let (ours, real) = ("bad request body: length limit exceeded", "missing required field: name");
+    answer.is_error(400, if server == Server::Ours { ours } else { real });
+}
+
 async fn names_come_back_as_they_were_given(server: Server) {
     // P16. A real one writes `<`, `>`, `&`, U+2028 and U+2029 as escapes, which is the same JSON.
     let world = World::new(server).await;
@@ -245,6 +253,6 @@ crate::trials! {
     both: [
         malformed_json_is_told_as_go_does, a_proxy_of_wrong_types_is_refused, a_populate_body_of_wrong_types_is_refused,
         a_toxic_of_wrong_types_is_refused, what_is_not_there_comes_before_the_body, a_field_given_twice_counts_twice,
-        what_is_no_unicode_is_replaced, what_nobody_asks_for_may_be_deep, names_come_back_as_they_were_given
+        what_is_no_unicode_is_replaced, what_nobody_asks_for_may_be_deep, a_body_has_a_limit, names_come_back_as_they_were_given
     ]
 }

@@ -14,13 +14,15 @@
 //! | --- | --- | --- | --- |
 //! | P14 | `0.0.0.0` becomes `[::]`, so that a populate which says the same again replaces the proxy | stays `0.0.0.0`, and the proxy is left alone (P09) | what is asked for; connections survive |
 //! | P15 | shows a proxy with a field `Logger`, always `{}` | no such field | it is there by mistake |
+//! | P15 | writes `<`, `>`, `&`, U+2028 and U+2029 in answers as escapes (`\u003c`) | as they are | the same JSON |
+//! | P16 | an escaped slash or dot in a path (`%2F`, `%2e%2e`) counts as a plain one, so that proxies of such names cannot be shown or deleted | is part of the name | what can be created can be removed |
 //! | P36 | an upstream that is down: accept, then close | the same, or a reset if asked for | clients that retry only on a refusal |
 //! | P46 P60 | a change on a link whose sink is full is not answered for 25 s, nor is any call after it | in effect at once | a heal must not hang |
 //! | P53 P71 | `reset_peer` closes connections that were open before it, and resets later ones even after its removal | resets while it is there | the fault must be what its name says |
 //! | P61 P62 P75 | `/metrics` is 404 without flags; bytes are counted when a connection ends | on in embedded use, counted while it is open | an effect that can be seen in time |
 //! | P64 P67 | – | `strict`: `enabled` is applied, unknown attributes are refused | typing errors are found |
 //! | P65 | toxics inside a created or populated proxy are ignored | in place before the port opens | no connection slips through |
-//! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done; a name may be longer than any URL | 400, nothing changed | a proxy must outlive its users |
+//! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done; a name may be longer than any URL, a body as large as memory | 400, nothing changed | a proxy must outlive its users |
 //! | P70 | – | `timeout` has a `deadline` that traffic does not put off | |
 //! | P72 | a half-close closes both directions | is passed on as it is | clients that shut down and then read |
 //! | P73 | the dial is inside the accept loop, without limit; nothing else of the proxy works meanwhile | a task and a limit of its own | |

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::toxiproxy::error::ApiError;
 
 const JSON: &str = "application/json";
-const PLAIN: &str = "text/plain; charset=utf-8";
+/// The type of a plain text.
+pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
 #[derive(Serialize)]
 struct ErrorDocument<'a> {
@@ -45,10 +46,11 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// 301 to a clean path.
-pub(crate) fn moved(path: &str) -> Response<Body> {
+/// 301 to a clean path, with the query as it was.
+pub(crate) fn moved(path: &str, query: Option<&str>) -> Response<Body> {
     let mut response = empty(StatusCode::MOVED_PERMANENTLY);
-    set(&mut response, header::LOCATION, path);
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    set(&mut response, header::LOCATION, &format!("{path}{query}"));
     response
 }
 

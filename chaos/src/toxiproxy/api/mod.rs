@@ -83,7 +83,8 @@ async fn handle(State(api): State<Arc<Api>>, request: Request) -> Response {
         Ok(route) => api.answer(route, request).await,
         Err(Miss::UnknownPath) => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
         Err(Miss::WrongMethod) => answer::empty(StatusCode::METHOD_NOT_ALLOWED),
-        Err(Miss::Unclean(path)) => answer::moved(&path),
+        Err(Miss::Unclean(path)) => answer::moved(&path, request.uri().query()),
+        Err(Miss::BadEscape) => answer::with_body(StatusCode::BAD_REQUEST, answer::PLAIN, "400 Bad Request"),
     }
 }
 

@@ -30,8 +30,10 @@ pub(crate) enum Route {
 pub(crate) enum Miss {
     UnknownPath,
     WrongMethod,
-    /// The path has empty or dot segments; the clean one is given.
+    /// The path has empty or dot segments; the clean one is given. One that is escaped is a name.
     Unclean(String),
+    /// The path has a `%` without two hexadecimal digits.
+    BadEscape,
 }
 
 /// What kind of resource a path names.
@@ -50,11 +52,13 @@ enum Place {
 }
 
 pub(crate) fn route(method: &Method, path: &str, has_metrics: bool) -> Result<Route, Miss> {
+    // A slash that is escaped is part of a name.
+    let segments: Vec<_> = path.split('/').map(unescaped).collect::<Option<_>>().ok_or(Miss::BadEscape)?;
     let clean = cleaned(path);
     if clean != path {
         return Err(Miss::Unclean(clean));
     }
-    let place = place(path, has_metrics).ok_or(Miss::UnknownPath)?;
+    let place = place(&segments, has_metrics).ok_or(Miss::UnknownPath)?;
     let (get, post, patch) = (method == Method::GET, method == Method::POST, method == Method::PATCH);
     let delete = method == Method::DELETE;
     Ok(match place {
@@ -80,8 +84,11 @@ pub(crate) fn route(method: &Method, path: &str, has_metrics: bool) -> Result<Ro
     })
 }
 
-fn place(path: &str, has_metrics: bool) -> Option<Place> {
-    let segments: Vec<_> = path.strip_prefix('/')?.split('/').map(unescaped).collect();
+fn place(segments: &[String], has_metrics: bool) -> Option<Place> {
+    let (before_slash, segments) = segments.split_first()?;
+    if !before_slash.is_empty() {
+        return None;
+    }
     let words: Vec<_> = segments.iter().map(String::as_str).collect();
     let named = |index: usize| segments.get(index).filter(|name| !name.is_empty()).cloned();
     match words.as_slice() {
@@ -116,20 +123,20 @@ fn cleaned(path: &str) -> String {
     format!("/{}{slash}", kept.join("/"))
 }
 
-fn unescaped(segment: &str) -> String {
+/// The text of a segment, unless it has a `%` without two hexadecimal digits.
+fn unescaped(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
-        let code = tail.get(..2).filter(|_| *first == b'%').and_then(|code| hex::decode(code).ok());
-        rest = if let Some(code) = code {
-            bytes.extend(code);
+        rest = if *first == b'%' {
+            bytes.extend(hex::decode(tail.get(..2)?).ok()?);
             &tail[2..]
         } else {
             bytes.push(*first);
             tail
         };
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -143,6 +150,8 @@ mod tests {
     #[test]
     fn names_are_taken_from_the_path() {
         assert_eq!(of(Method::GET, "/proxies/a%20b"), Ok(Route::ShowProxy("a b".to_owned())));
+        assert_eq!(of(Method::GET, "/proxies/a%2fb"), Ok(Route::ShowProxy("a/b".to_owned())));
+        assert_eq!(of(Method::GET, "/proxies/%2e%2E"), Ok(Route::ShowProxy("..".to_owned())));
         assert_eq!(of(Method::PATCH, "/proxies/a/toxics/t"), Ok(Route::UpdateToxic("a".to_owned(), "t".to_owned())));
         assert_eq!(of(Method::POST, "/proxies/toxics/toxics"), Ok(Route::AddToxic("toxics".to_owned())));
     }
@@ -159,5 +168,8 @@ mod tests {
         assert_eq!(of(Method::PUT, "/proxies/a"), Err(Miss::WrongMethod));
         assert_eq!(of(Method::GET, "//proxies"), Err(Miss::Unclean("/proxies".to_owned())));
         assert_eq!(of(Method::GET, "/proxies/../version/"), Err(Miss::Unclean("/version/".to_owned())));
+        for path in ["/proxies/%", "/proxies/%4", "//proxies/%zz"] {
+            assert_eq!(of(Method::GET, path), Err(Miss::BadEscape), "{path}");
+        }
     }
 }
