@@ -3,10 +3,13 @@
 mod file_limit;
 mod identity;
 mod listen;
+mod open_files;
 mod tagged;
 mod victim;
 
 pub use identity::{ProcessError, ProcessId};
+pub use open_files::raise_open_files_limit;
+pub(crate) use open_files::{open_files, open_files_limit};
 pub use tagged::{RUN_TAG_VARIABLE, tagged_processes};
 pub use victim::{OffLimits, victim};
 

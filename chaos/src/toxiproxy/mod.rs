@@ -12,6 +12,7 @@
 //! | [`chain`] | the ordered toxics of one direction of one connection, pure |
 //! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
+//! | `room` | how many connections there may be, so that the API always has a descriptor |
 //! | `alarm` | waits that are exact enough for a toxic |
 //! | `api` | Toxiproxy's HTTP API |
 //! | `go_json` | request bodies, read as a real Toxiproxy reads them |
@@ -49,6 +50,7 @@ pub mod random;
 pub mod real;
 mod registry;
 mod request;
+mod room;
 pub mod server;
 pub mod spec;
 mod stage;

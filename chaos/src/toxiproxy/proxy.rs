@@ -18,6 +18,7 @@ use super::effects::{ProxyCounters, Traffic, count};
 use super::error::ApiError;
 use super::registry::Settings;
 use super::request::{NewProxy, ProxyChange};
+use super::room::Place;
 use super::spec::{ToxicList, ToxicSpec};
 use super::stream::Stream;
 
@@ -273,7 +274,15 @@ impl Door {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((client, _)) => self.admit(client),
+                Ok((client, _)) => {
+                    // This client waits accepted, the next ones in the backlog.
+                    let place = tokio::select! {
+                        biased;
+                        () = self.cut.cancelled() => return,
+                        place = self.core.settings.room.take() => place,
+                    };
+                    self.admit(client, place);
+                }
                 Err(error) => {
                     tracing::warn!(proxy = %self.core.name, %error, "accept failed");
                     tokio::select! {
@@ -285,7 +294,7 @@ impl Door {
         }
     }
 
-    fn admit(&self, client: tokio::net::TcpStream) {
+    fn admit(&self, client: tokio::net::TcpStream, place: Place) {
         count(&self.core.counters.accepted, 1);
         let connection = Connection {
             core: Arc::clone(&self.core),
@@ -295,6 +304,9 @@ impl Door {
             cut: self.cut.clone(),
             metrics: self.metrics.clone(),
         };
-        self.connections.spawn(connection.serve());
+        self.connections.spawn(async move {
+            connection.serve().await;
+            drop(place);
+        });
     }
 }

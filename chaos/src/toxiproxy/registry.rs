@@ -9,6 +9,7 @@ use super::leases::Leases;
 use super::metrics::Metrics;
 use super::proxy::{Proxy, lock};
 use super::request::NewProxy;
+use super::room::Room;
 use super::server::DialFailure;
 
 /// What all proxies of a server share.
@@ -19,6 +20,7 @@ pub(crate) struct Settings {
     pub(crate) dial_limit: Duration,
     pub(crate) dial_failure: DialFailure,
     pub(crate) metrics: Metrics,
+    pub(crate) room: Room,
 }
 
 /// See the module.

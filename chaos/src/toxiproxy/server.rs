@@ -14,6 +14,7 @@ use super::address::listen;
 use super::api::{self, Api};
 use super::metrics::Metrics;
 use super::registry::{Registry, Settings};
+use super::room::Room;
 
 /// How long [`ToxiproxyServer::shutdown`] waits for API answers that are under way.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
@@ -116,6 +117,7 @@ impl ToxiproxyServer {
             dial_limit: config.dial_limit,
             dial_failure: config.dial_failure,
             metrics: Metrics::default(),
+            room: Room::of_this_process(),
         }));
         if let Some(text) = &config.proxies_json
             && let Err(error) = api::populate_text(&registry, text).await

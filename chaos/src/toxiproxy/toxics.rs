@@ -151,6 +151,7 @@ mod tests {
     use super::super::proxy::Proxy;
     use super::super::registry::Settings;
     use super::super::request::NewProxy;
+    use super::super::room::Room;
     use super::super::server::DialFailure;
     use super::*;
 
@@ -161,6 +162,7 @@ mod tests {
             dial_limit: Duration::from_secs(1),
             dial_failure: DialFailure::Close,
             metrics: Metrics::default(),
+            room: Room::of_this_process(),
         };
         let entry = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"});
         Proxy::new(Arc::new(settings), &NewProxy::parse(&entry.into()).expect("an entry")).expect("a proxy")

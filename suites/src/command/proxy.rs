@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use stormproof::chaos::process::raise_open_files_limit;
 use stormproof::chaos::toxiproxy::{ServerConfig, ServerError, ToxiproxyServer};
 
 use super::output::say;
@@ -76,6 +77,7 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
         runtime_metrics: arguments.runtime_metrics,
         ..ServerConfig::default()
     };
+    raise_open_files_limit();
     runtime()?.block_on(async {
         let stop = stop::at_signal()?;
         let server = ToxiproxyServer::start(config).await.map_err(|error| not_started(arguments, &error))?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use stormproof::chaos::process::raise_open_files_limit;
 use stormproof::store::{BackendError, RuleSet, Rules, S3Server, S3ServerConfig};
 
 use super::output::say;
@@ -52,6 +53,7 @@ pub(super) struct S3Arguments {
 /// Serves until interrupted.
 pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
     let rules = arguments.rules.as_deref().map(read_rules).transpose()?;
+    raise_open_files_limit();
     runtime()?.block_on(async {
         let stop = stop::at_signal()?;
         let config = S3ServerConfig {

@@ -36,7 +36,10 @@ fn ask(api: &str, method: &str, path: &str, wanted: &Value) -> Value {
 
 /// Starts the server in `sandbox` with `more` flags, and reads where its API is.
 fn started(sandbox: &Sandbox, more: &[&str]) -> (Running, String) {
-    let server = sandbox.start(&[&["proxy", "-port", "0", "--json"], more].concat());
+    ready(sandbox.start(&[&["proxy", "-port", "0", "--json"], more].concat()))
+}
+
+fn ready(server: Running) -> (Running, String) {
     let ready: Value = serde_json::from_str(&server.line()).unwrap();
     let api = ready["proxy-api"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     (server, api)
@@ -113,6 +116,41 @@ fn ten_thousand_connections_leave_nothing_behind() {
         (effects["connections_open"] == 0).then(|| effects["connections_accepted"].clone())
     });
     assert_eq!(accepted, CONNECTIONS);
+    server.signal(Signal::TERM);
+    server.finish().ended_quietly(0);
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn the_soft_limit_on_open_files_is_raised() {
+    let sandbox = Sandbox::new();
+    for arguments in [&["proxy", "--port", "0"][..], &["s3", "--listen", "127.0.0.1:0"]] {
+        let server = sandbox.start_limited("-Sn 64", arguments);
+        server.line();
+        let limits = fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+        let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let [soft, hard] = [3, 4].map(|word| files.split_whitespace().nth(word).unwrap());
+        assert_eq!(soft, hard);
+        server.signal(Signal::TERM);
+        server.finish().ended_quietly(0);
+    }
+}
+
+#[test]
+fn the_api_answers_however_many_clients_there_are() {
+    let sandbox = Sandbox::new();
+    let (server, api) = ready(sandbox.start_limited("-n 64", &["proxy", "--port", "0", "--json"]));
+    let wanted = json!({"name": "p", "listen": "127.0.0.1:0", "upstream": echo()});
+    let listen = ask(&api, "POST", "/proxies", &wanted)["listen"].as_str().unwrap().to_owned();
+    let mut clients: Vec<_> = (0..100).map(|_| TcpStream::connect(&listen).unwrap()).collect();
+    let open = |api: &str| ask(api, "GET", "/proxies/p/effects", &Value::Null)["connections_open"].as_u64().unwrap();
+    let served = eventually("some of them are served", DEADLINE, || Some(open(&api)).filter(|open| *open >= 10));
+    assert!(served < 30, "{served} connections in 64 descriptors");
+    // The others wait, and have their turn.
+    let mut last = clients.pop().unwrap();
+    drop(clients);
+    last.write_all(b"ping").unwrap();
+    last.read_exact(&mut [0; 4]).unwrap();
     server.signal(Signal::TERM);
     server.finish().ended_quietly(0);
     sandbox.assert_nothing_left();

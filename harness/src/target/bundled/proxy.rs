@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stormproof_chaos::fault::StoreLink;
-use stormproof_chaos::process::ProcessId;
+use stormproof_chaos::process::{ProcessId, raise_open_files_limit};
 use stormproof_chaos::toxiproxy::real::{self, NotReady};
 use stormproof_chaos::toxiproxy::{Proxy as ProxySpec, ServerConfig, ToxiproxyClient, ToxiproxyServer};
 
@@ -38,6 +38,7 @@ impl Proxy {
         run_dir: &Path,
     ) -> Result<Self, TargetError> {
         let PartChoice::Real(program) = choice else {
+            raise_open_files_limit();
             let server = ToxiproxyServer::start(ServerConfig { seed, ..ServerConfig::default() }).await?;
             return Ok(Self::Embedded(server));
         };

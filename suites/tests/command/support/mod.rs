@@ -91,14 +91,28 @@ impl Sandbox {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stormproof"));
+        self.at_home(Command::new(env!("CARGO_BIN_EXE_stormproof")), arguments)
+    }
+
+    fn at_home(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.args(arguments).current_dir(self.here()).env("TMPDIR", self.temporary());
         command.env("XDG_STATE_HOME", self.state());
         command
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let running = Running::start(self.command(arguments));
+        self.started(self.command(arguments))
+    }
+
+    /// Starts it under the limit of open files that the shell's `ulimit` is told.
+    pub(crate) fn start_limited(&self, limit: &str, arguments: &[&str]) -> Running {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_stormproof")]);
+        self.started(self.at_home(shell, arguments))
+    }
+
+    fn started(&self, command: Command) -> Running {
+        let running = Running::start(command);
         self.started.borrow_mut().push(running.pid());
         running
     }
