@@ -60,7 +60,7 @@ mod toxics;
 
 pub use client::{ApiUrl, BadApiUrl, BadToxic, ClientError, Proxy, ProxyLease, ProxyUpdate, Toxic, ToxiproxyClient};
 pub use effects::{ProxyEffects, ToxicEffects};
-pub use server::{DialFailure, ServerConfig, ServerError, ToxiproxyServer};
+pub use server::{ApiLimits, DialFailure, ServerConfig, ServerError, ToxiproxyServer};
 pub use stream::Stream;
 
 /// The version of Toxiproxy whose API and effects the server has, and that it answers with at `/version`.

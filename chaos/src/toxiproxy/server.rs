@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::address::listen;
-use super::api::{self, Api};
+use super::api::{self, Api, PacedListener};
 use super::metrics::Metrics;
 use super::registry::{Registry, Settings};
 use super::room::Room;
@@ -29,6 +28,23 @@ pub enum DialFailure {
     Reset,
 }
 
+/// How long a connection to the API may keep it waiting before it is closed. The defaults are Toxiproxy's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApiLimits {
+    /// For the head of a request, and then for its body (which is answered with 503). Default 15 s.
+    pub read: Duration,
+    /// For an answer to be taken. Default 30 s.
+    pub write: Duration,
+    /// For another request after an answer. Default 60 s.
+    pub idle: Duration,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self { read: Duration::from_secs(15), write: Duration::from_secs(30), idle: Duration::from_secs(60) }
+    }
+}
+
 /// How the server is started.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -38,7 +54,7 @@ pub struct ServerConfig {
     pub seed: u64,
     /// Refuse unknown attributes (P67), and let populate apply `enabled` and `toxics` to unchanged proxies (P64).
     pub strict: bool,
-    /// Serve byte counters at `/metrics`. On by default (P75).
+    /// Serve byte counters at `/metrics`. On by default, since it costs nothing; off in the command (P75).
     pub proxy_metrics: bool,
     /// Serve build information at `/metrics`. On by default (P62).
     pub runtime_metrics: bool,
@@ -48,9 +64,11 @@ pub struct ServerConfig {
     pub dial_failure: DialFailure,
     /// How long any API request may take, the reading of its body included. Default 25 s, as in Toxiproxy (P78).
     pub handler_limit: Duration,
+    /// How long a connection to the API may keep it waiting.
+    pub api_limits: ApiLimits,
     /// Proxies to begin with: the text of a Toxiproxy config file, which is a populate body.
     pub proxies_json: Option<String>,
-    /// Start even if `proxies_json` is bad, as Toxiproxy does (P79).
+    /// Start even if `proxies_json` is bad, as Toxiproxy does (P79); see [`ToxiproxyServer::proxies_error`].
     pub lenient: bool,
 }
 
@@ -65,6 +83,7 @@ impl Default for ServerConfig {
             dial_limit: Duration::from_secs(10),
             dial_failure: DialFailure::default(),
             handler_limit: Duration::from_secs(25),
+            api_limits: ApiLimits::default(),
             proxies_json: None,
             lenient: false,
         }
@@ -97,6 +116,7 @@ pub enum ServerError {
 pub struct ToxiproxyServer {
     address: SocketAddr,
     registry: Arc<Registry>,
+    proxies_error: Option<String>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -119,6 +139,7 @@ impl ToxiproxyServer {
             metrics: Metrics::default(),
             room: Room::of_this_process(),
         }));
+        let mut proxies_error = None;
         if let Some(text) = &config.proxies_json
             && let Err(error) = api::populate_text(&registry, text).await
         {
@@ -127,26 +148,30 @@ impl ToxiproxyServer {
                 return Err(ServerError::Proxies { message: error.message });
             }
             tracing::warn!(%error, "going on without some of the initial proxies");
+            proxies_error = Some(error.message);
         }
         let stop = CancellationToken::new();
-        let router = api::router(Api::new(Arc::clone(&registry), &config));
-        let listener = listener.tap_io(|stream| {
-            // Refused only by a socket that is dead already.
-            let _ = stream.set_nodelay(true);
-        });
-        let serve = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let service = api::service(Api::new(Arc::clone(&registry), &config));
+        let listener = PacedListener { listener, limits: config.api_limits };
+        let serve = axum::serve(listener, service).with_graceful_shutdown(stop.clone().cancelled_owned());
         let task = tokio::spawn(async move {
             if let Err(error) = serve.await {
                 tracing::error!(%error, "the Toxiproxy API ended");
             }
         });
-        Ok(Self { address, registry, stop, task })
+        Ok(Self { address, registry, proxies_error, stop, task })
     }
 
     /// Where the HTTP API listens.
     #[must_use]
     pub fn api_address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What was wrong with the initial proxies, if it was started leniently; the rest of them from there on is missing.
+    #[must_use]
+    pub fn proxies_error(&self) -> Option<&str> {
+        self.proxies_error.as_deref()
     }
 
     /// The API's base URL, for clients.

@@ -1,7 +1,9 @@
 //! The HTTP API as such: headers, messages, decoding.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
-use stormproof_chaos::toxiproxy::{ServerConfig, ToxiproxyServer};
+use stormproof_chaos::toxiproxy::{ApiLimits, ServerConfig, ToxiproxyServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -134,6 +136,26 @@ async fn a_slow_handler_is_answered_in_json() {
     assert!(text.ends_with("{\"error\":\"no answer within 50 ms\",\"status\":503}\n"), "{text}");
 }
 
+async fn whoever_keeps_the_api_waiting_is_sent_away() {
+    let limits =
+        ApiLimits { read: Duration::from_millis(50), idle: Duration::from_millis(150), ..ApiLimits::default() };
+    let world = World::ours(ServerConfig { api_limits: limits, ..ServerConfig::default() }).await;
+    let address = world.client.base_url().strip_prefix("http://").expect("a URL");
+    for (sent, answered, limit) in [
+        ("", "", limits.read),
+        ("GET /version HTTP/1.1\r\nHost: x\r\n", "", limits.read),
+        ("POST /proxies HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{", "HTTP/1.1 503 ", limits.read),
+        ("GET /version HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 ", limits.idle),
+    ] {
+        let began = Instant::now();
+        let mut stream = crate::fixture::connect(address).await;
+        crate::fixture::send(&mut stream, sent.as_bytes()).await;
+        let answer = String::from_utf8(crate::fixture::receive_to_end(&mut stream).await).expect("text");
+        assert!(answer.starts_with(answered) && answer.is_empty() == answered.is_empty(), "{sent}: {answer}");
+        assert!(began.elapsed() >= limit, "{sent}: sent away after {:?}", began.elapsed());
+    }
+}
+
 async fn the_client_names_itself_and_its_content() {
     // P63
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -156,8 +178,10 @@ async fn bad_initial_proxies_stop_the_start_unless_lenient() {
     let bad = ServerConfig { proxies_json: Some("[{\"name\":\"\"}]".to_owned()), ..ServerConfig::default() };
     let error = ToxiproxyServer::start(bad.clone()).await.expect_err("a bad entry");
     assert!(error.to_string().contains("missing required field: name at proxy 1"), "{error}");
-    let world = World::ours(ServerConfig { lenient: true, ..bad }).await;
-    assert_eq!(world.client.version().await.expect("a running server"), "2.12.0");
+    let server = ToxiproxyServer::start(ServerConfig { lenient: true, ..bad }).await.expect("started all the same");
+    assert_eq!(server.proxies_error(), Some("missing required field: name at proxy 1"));
+    server.shutdown().await;
+    assert_eq!(World::of_ours().await.client.version().await.expect("a running server"), "2.12.0");
 }
 
 async fn metrics_count_live_and_need_their_flags() {
@@ -181,5 +205,5 @@ async fn metrics_count_live_and_need_their_flags() {
 
 crate::trials! {
     both: [every_answer_of_a_handler_has_a_request_id, browsers_are_turned_away, the_version_is_exact, routing_is_gos, any_name_can_stand_in_a_path, errors_are_json_named_plain_text, required_fields_are_named, decoding_is_loose_where_gos_is]
-    ours: [a_slow_handler_is_answered_in_json, the_client_names_itself_and_its_content, bad_initial_proxies_stop_the_start_unless_lenient, metrics_count_live_and_need_their_flags]
+    ours: [a_slow_handler_is_answered_in_json, whoever_keeps_the_api_waiting_is_sent_away, the_client_names_itself_and_its_content, bad_initial_proxies_stop_the_start_unless_lenient, metrics_count_live_and_need_their_flags]
 }

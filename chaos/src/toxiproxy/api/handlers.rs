@@ -69,13 +69,13 @@ impl Api {
     }
 
     async fn create_proxy(&self, body: Body) -> Answer {
-        let new = NewProxy::parse(&read_value(body).await?)?;
+        let new = NewProxy::parse(&self.read_value(body).await?)?;
         let proxy = self.registry.create(&new).await?;
         Ok(answer::json(StatusCode::CREATED, &proxy.document()))
     }
 
     async fn populate(&self, body: Body) -> Response<Body> {
-        let done = match read(body).await {
+        let done = match self.read(body).await {
             Ok(body) => populate(&self.registry, &body).await,
             Err(error) => Err(error),
         };
@@ -98,7 +98,7 @@ impl Api {
 
     async fn update_proxy(&self, proxy: &str, lease: Option<&str>, body: Body) -> Answer {
         let proxy = self.registry.get(proxy)?;
-        let change = ProxyChange::parse(&read_value(body).await?)?;
+        let change = ProxyChange::parse(&self.read_value(body).await?)?;
         if let Some(lease) = lease
             && change.enabled == Some(false)
             && proxy.state().enabled
@@ -116,7 +116,7 @@ impl Api {
 
     async fn add_toxic(&self, proxy: &str, lease: Option<&str>, body: Body) -> Answer {
         let proxy = self.registry.get(proxy)?;
-        let new = NewToxic::parse(&read_value(body).await?)?;
+        let new = NewToxic::parse(&self.read_value(body).await?)?;
         let spec = proxy.core.add_toxic(&new).await?;
         if let Some(lease) = lease
             && let Err(ended) = self.registry.leases.hold_toxic(lease, &proxy, spec.id)
@@ -137,7 +137,7 @@ impl Api {
         let proxy = self.registry.get(proxy)?;
         let list = proxy.core.list();
         let found = list.toxics.iter().find(|spec| spec.name == toxic).ok_or_else(ApiError::toxic_not_found)?;
-        let change = ToxicChange::parse(&read_value(body).await?, &found.kind)?;
+        let change = ToxicChange::parse(&self.read_value(body).await?, &found.kind)?;
         let spec = proxy.core.update_toxic(toxic, &change).await?;
         Ok(answer::json(StatusCode::OK, &spec))
     }
@@ -151,13 +151,23 @@ impl Api {
     }
 
     async fn take_lease(&self, body: Body) -> Answer {
-        self.registry.leases.take(LeaseRequest::parse(&read_value(body).await?)?)?;
+        self.registry.leases.take(LeaseRequest::parse(&self.read_value(body).await?)?)?;
         Ok(answer::empty(StatusCode::CREATED))
     }
 
     async fn renew_lease(&self, lease: &str, body: Body) -> Answer {
-        self.registry.leases.renew(lease, &LeaseRequest::parse(&read_value(body).await?)?)?;
+        self.registry.leases.renew(lease, &LeaseRequest::parse(&self.read_value(body).await?)?)?;
         Ok(answer::empty(StatusCode::OK))
+    }
+
+    async fn read(&self, body: Body) -> Result<Bytes, ApiError> {
+        let whole = tokio::time::timeout(self.read_limit, to_bytes(body, BODY_CAP_BYTES)).await;
+        let late = |_| ApiError::too_slow(format!("no whole body within {} ms", self.read_limit.as_millis()));
+        whole.map_err(late)?.map_err(ApiError::bad_body)
+    }
+
+    async fn read_value(&self, body: Body) -> Result<Json, ApiError> {
+        Ok(Json::first_of(&self.read(body).await?)?)
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -183,14 +193,6 @@ pub(crate) async fn populate_text(registry: &Registry, body: &str) -> Result<(),
 
 async fn populate(registry: &Registry, body: &Bytes) -> Result<Populated, ApiError> {
     registry.populate(&NewProxy::parse_list(&Json::first_of(body)?)?).await
-}
-
-async fn read(body: Body) -> Result<Bytes, ApiError> {
-    to_bytes(body, BODY_CAP_BYTES).await.map_err(ApiError::bad_body)
-}
-
-async fn read_value(body: Body) -> Result<Json, ApiError> {
-    Ok(Json::first_of(&read(body).await?)?)
 }
 
 fn no_content((): ()) -> Response<Body> {

@@ -7,9 +7,11 @@
 //! | `route` | which handler a method and path mean, pure |
 //! | `answer` | responses in Toxiproxy's form |
 //! | `handlers` | the handlers |
+//! | `pace` | how long a connection may keep us waiting |
 
 mod answer;
 mod handlers;
+mod pace;
 mod route;
 
 use std::sync::Arc;
@@ -17,16 +19,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 pub(crate) use handlers::populate_text;
+pub(crate) use pace::PacedListener;
 
 use super::error::ApiError;
 use super::leases::LEASE_HEADER;
 use super::registry::Registry;
 use super::server::ServerConfig;
+use pace::Pace;
 use route::{Miss, Route, route};
 
 /// What all requests share.
@@ -35,6 +40,7 @@ pub(crate) struct Api {
     proxy_metrics: bool,
     runtime_metrics: bool,
     handler_limit: Duration,
+    read_limit: Duration,
     requests: AtomicU64,
 }
 
@@ -45,6 +51,7 @@ impl Api {
             proxy_metrics: config.proxy_metrics,
             runtime_metrics: config.runtime_metrics,
             handler_limit: config.handler_limit,
+            read_limit: config.api_limits.read,
             requests: AtomicU64::new(1),
         }
     }
@@ -73,12 +80,14 @@ impl Api {
     }
 }
 
-/// The router. Routing is ours, because axum's answers to wrong methods and unclean paths differ from Toxiproxy's.
-pub(crate) fn router(api: Api) -> Router {
-    Router::new().fallback(handle).with_state(Arc::new(api))
+/// The whole API. Routing is ours, because axum's answers to wrong methods and unclean paths differ from Toxiproxy's.
+/// Served to connections of a [`PacedListener`].
+pub(crate) fn service(api: Api) -> IntoMakeServiceWithConnectInfo<Router, Pace> {
+    Router::new().fallback(handle).with_state(Arc::new(api)).into_make_service_with_connect_info()
 }
 
-async fn handle(State(api): State<Arc<Api>>, request: Request) -> Response {
+async fn handle(State(api): State<Arc<Api>>, ConnectInfo(pace): ConnectInfo<Pace>, request: Request) -> Response {
+    let _at_work = pace.at_work();
     match route(request.method(), request.uri().path(), api.has_metrics()) {
         Ok(route) => api.answer(route, request).await,
         Err(Miss::UnknownPath) => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
