@@ -9,7 +9,7 @@ use serde_json::json;
 use stormproof::chaos::process::raise_open_files_limit;
 use stormproof::chaos::toxiproxy::{ServerConfig, ServerError, ToxiproxyServer};
 
-use super::output::say;
+use super::output::{note, say};
 use super::{CommandError, runtime, stop};
 
 /// Flags that Toxiproxy's users write with one dash.
@@ -28,17 +28,20 @@ pub(super) struct ProxyArguments {
     /// JSON file of proxies to create, as for `/populate`; toxics in it are honoured
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Start even if the file is bad, as Toxiproxy does
+    /// Start even if the file is bad or not there, and say so, as Toxiproxy does
     #[arg(long)]
     lenient: bool,
+    /// Refuse attributes that a toxic does not have, and let populate bring back proxies to what it says of them
+    #[arg(long)]
+    strict: bool,
     /// Seed of every random choice
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Serve byte counters at /metrics
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     proxy_metrics: bool,
     /// Serve build information at /metrics
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     runtime_metrics: bool,
     /// Print the endpoint as JSON
     #[arg(long)]
@@ -61,17 +64,11 @@ pub(super) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<
 
 /// Serves until interrupted.
 pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
-    let proxies_json = match &arguments.config {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|error| CommandError::usage(format!("cannot read {}: {error}", path.display())))?,
-        ),
-        None => None,
-    };
     let config = ServerConfig {
         listen: address(&arguments.host, arguments.port)?.to_string(),
         seed: arguments.seed,
-        proxies_json,
+        proxies_json: proxies(arguments)?,
+        strict: arguments.strict,
         lenient: arguments.lenient,
         proxy_metrics: arguments.proxy_metrics,
         runtime_metrics: arguments.runtime_metrics,
@@ -79,8 +76,14 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
     };
     raise_open_files_limit();
     runtime()?.block_on(async {
-        let stop = stop::at_signal()?;
+        let stop = stop::at_signal_alone()?;
         let server = ToxiproxyServer::start(config).await.map_err(|error| not_started(arguments, &error))?;
+        if let (Some(file), Some(error)) = (&arguments.config, server.proxies_error()) {
+            note(format_args!(
+                "stormproof: {} cannot be applied: {error}; going on without the rest of it",
+                file.display()
+            ));
+        }
         let api = format!("http://{}", server.api_address());
         if arguments.json {
             say(json!({ "proxy-api": api }));
@@ -91,6 +94,22 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
         server.shutdown().await;
         Ok(0)
     })
+}
+
+/// The text of the config file.
+fn proxies(arguments: &ProxyArguments) -> Result<Option<String>, CommandError> {
+    let Some(file) = &arguments.config else { return Ok(None) };
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if arguments.lenient => {
+            note(format_args!("stormproof: cannot read {}: {error}; going on without it", file.display()));
+            Ok(None)
+        }
+        Err(error) => Err(CommandError::usage(format!(
+            "cannot read {}: {error}; name another file, or go on without it with --lenient",
+            file.display()
+        ))),
+    }
 }
 
 /// With the name of the file, if that is what is wrong.

@@ -55,7 +55,7 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
     let rules = arguments.rules.as_deref().map(read_rules).transpose()?;
     raise_open_files_limit();
     runtime()?.block_on(async {
-        let stop = stop::at_signal()?;
+        let stop = stop::at_signal_alone()?;
         let config = S3ServerConfig {
             listen: arguments.listen,
             access_key: arguments.access_key.clone(),

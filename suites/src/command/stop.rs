@@ -14,6 +14,15 @@ use super::output::note;
 ///
 /// Call it before anything is started: a signal must not be lost, nor end us half-way.
 pub(super) fn at_signal() -> Result<CancellationToken, CommandError> {
+    watched("; the guardians tidy up")
+}
+
+/// The same for a command that has no guardians: what it serves ends with it.
+pub(super) fn at_signal_alone() -> Result<CancellationToken, CommandError> {
+    watched("")
+}
+
+fn watched(afterwards: &'static str) -> Result<CancellationToken, CommandError> {
     let watch = |kind| signal(kind).map_err(|error| CommandError::internal(&error));
     let (mut interrupt, mut terminate) = (watch(SignalKind::interrupt())?, watch(SignalKind::terminate())?);
     let stop = CancellationToken::new();
@@ -22,7 +31,7 @@ pub(super) fn at_signal() -> Result<CancellationToken, CommandError> {
         either(&mut interrupt, &mut terminate).await;
         told.cancel();
         either(&mut interrupt, &mut terminate).await;
-        note(format_args!("stormproof: ended at the second signal without waiting; the guardians tidy up"));
+        note(format_args!("stormproof: ended at the second signal without waiting{afterwards}"));
         process::exit(i32::from(EXIT_INTERRUPTED));
     });
     Ok(stop)

@@ -169,8 +169,42 @@ fn toxiproxys_own_flags_do_what_they_do_there() {
         server.finish().ended_quietly(0);
         ["toxiproxy_proxy_received_bytes_total", "go_build_info"].map(|name| listed.contains(name))
     };
+    // P75
+    assert_eq!(counters(&[]), [false, false]);
     assert_eq!(counters(&["-proxy-metrics", "-runtime-metrics"]), [true, true]);
-    assert_eq!(counters(&["-proxy-metrics=false"]), [false, true]);
-    assert_eq!(counters(&["-runtime-metrics=false"]), [true, false]);
+    assert_eq!(counters(&["-proxy-metrics"]), [true, false]);
+    assert_eq!(counters(&["-runtime-metrics=true", "-proxy-metrics=false"]), [false, true]);
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn a_bad_config_file_is_told_and_gone_on_without_if_lenient() {
+    // P79
+    let sandbox = Sandbox::new();
+    let bad = sandbox.file("bad.json", "[{\"name\": \"\"}]");
+    let (bad, none) = (bad.to_str().unwrap(), "/nowhere/at-all.json");
+    for (file, said) in [(bad, "missing required field: name at proxy 1"), (none, "No such file")] {
+        sandbox.run(&["proxy", "-port", "0", "-config", file]).refused(&[file, said, "--lenient"]);
+        let (server, api) = started(&sandbox, &["-config", file, "--lenient"]);
+        assert_eq!(ask(&api, "GET", "/proxies", &Value::Null), json!({}));
+        server.signal(Signal::TERM);
+        let end = server.finish();
+        assert_eq!((end.code(), end.stderr.contains(said) && end.stderr.contains(file)), (Some(0), true), "{end:?}");
+    }
+    sandbox.assert_nothing_left();
+}
+
+#[test]
+fn a_strict_one_refuses_what_a_toxic_does_not_have() {
+    // P64 P67
+    let sandbox = Sandbox::new();
+    for (more, status) in [(&[][..], &Value::Null), (&["--strict"], &json!(400))] {
+        let (server, api) = started(&sandbox, more);
+        ask(&api, "POST", "/proxies", &json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"}));
+        let toxic = json!({"type": "latency", "attributes": {"latancy": 5}});
+        assert_eq!(&ask(&api, "POST", "/proxies/p/toxics", &toxic)["status"], status);
+        server.signal(Signal::TERM);
+        server.finish().ended_quietly(0);
+    }
     sandbox.assert_nothing_left();
 }
