@@ -16,8 +16,10 @@ use super::chain::{Chain, ConnectionKey};
 use super::effects::{Traffic, count};
 use super::link::{Idle, Link, Outcome};
 use super::proxy::ProxyCore;
+use super::reception::{Met, registered_anew};
 use super::server::DialFailure;
 use super::stream::Stream;
+use super::toxic::attributes::Reception;
 
 /// What is thrown away of unread bytes before an orderly close: unread bytes make the kernel send a reset. 1 MiB.
 const DRAIN_CAP_BYTES: usize = 1 << 20;
@@ -30,6 +32,8 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 pub(crate) struct Connection {
     pub(crate) core: Arc<ProxyCore>,
     pub(crate) number: u64,
+    /// What it meets before its upstream is dialled.
+    pub(crate) met: Option<Met>,
     pub(crate) client: TcpStream,
     pub(crate) upstream: String,
     /// The proxy is being disabled, changed or deleted.
@@ -49,18 +53,29 @@ impl Connection {
         core.counters.open.fetch_sub(1, Relaxed);
     }
 
-    async fn dial_and_pump(self) {
+    async fn dial_and_pump(mut self) {
         // Refused only by a socket that is dead already.
         let _ = self.client.set_nodelay(true);
         keep_alive(&self.client);
+        if let Some(met) = self.met.take() {
+            if met.reception == Reception::Refuse {
+                arm_reset(&self.client);
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = self.cut.cancelled() => return self.turn_away(),
+                stayed = met.keep_silent(&self.client, self.core.toxics.subscribe()) => if !stayed {
+                    return;
+                }
+            }
+            let Ok(client) = registered_anew(self.client) else { return };
+            self.client = client;
+        }
         let limit = self.core.settings.dial_limit;
         let dialled = tokio::select! {
             biased;
-            () = self.cut.cancelled() => {
-                count(&self.core.counters.cut, 1);
-                drain(&self.client);
-                return;
-            }
+            () = self.cut.cancelled() => return self.turn_away(),
             dialled = dial(&self.upstream, limit) => dialled,
         };
         match dialled {
@@ -74,6 +89,12 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// The proxy is cut before the client has an upstream.
+    fn turn_away(&self) {
+        count(&self.core.counters.cut, 1);
+        drain(&self.client);
     }
 
     async fn pump(self, server: TcpStream) {

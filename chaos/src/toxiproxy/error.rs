@@ -12,6 +12,11 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
 }
 
+/// Why there is no `packet_loss`, which newer versions of Toxiproxy have.
+const NO_PACKETS: &str = " packet_loss: a TCP proxy has no packets to lose, and a stream without some of its bytes would be \
+    corrupt. What TCP makes of lost packets is delay: use latency with jitter, with a toxicity below 1 for some connections \
+    only; use bandwidth with rate 0 for a stall, and timeout or reset_peer for a connection that breaks";
+
 impl ApiError {
     fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
@@ -29,8 +34,9 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, super::stream::UnknownStream.to_string())
     }
 
-    pub(crate) fn invalid_type() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid toxic type")
+    pub(crate) fn invalid_type(kind: &str) -> Self {
+        let advice = if kind == "packet_loss" { NO_PACKETS } else { "" };
+        Self::new(StatusCode::BAD_REQUEST, format!("invalid toxic type{advice}"))
     }
 
     pub(crate) fn proxy_not_found() -> Self {

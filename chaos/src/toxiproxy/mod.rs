@@ -12,6 +12,7 @@
 //! | [`chain`] | the ordered toxics of one direction of one connection, pure |
 //! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
+//! | `reception` | the toxics that act before the upstream is dialled |
 //! | `room` | how many connections there may be, so that the API always has a descriptor |
 //! | `alarm` | waits that are exact enough for a toxic |
 //! | `api` | Toxiproxy's HTTP API |
@@ -28,8 +29,10 @@
 //! already open and leaves no trace behind; toxicity is drawn once per connection; the upstream is dialled outside the
 //! accept loop with a limit; toxics given inside a create or populate entry are in place before the listener opens;
 //! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
-//! type `hold`, the attribute `deadline` of `timeout`, `GET /proxies/{proxy}/effects`, and
-//! leases (`/leases`): a fault whose holder is gone ends in the proxy itself.
+//! types `hold`, `connect_blackhole` (a new client hears nothing, and its upstream is not dialled until the toxic goes) and
+//! `connect_refuse` (a new client is reset), the latter two for the `first` so many connections if that is given; the
+//! attribute `deadline` of `timeout`; `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
+//! ends in the proxy itself. `packet_loss` is refused with advice.
 
 mod address;
 mod alarm;
@@ -48,6 +51,7 @@ mod nearest;
 mod proxy;
 pub mod random;
 pub mod real;
+mod reception;
 mod registry;
 mod request;
 mod room;

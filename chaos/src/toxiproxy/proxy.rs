@@ -296,9 +296,11 @@ impl Door {
 
     fn admit(&self, client: tokio::net::TcpStream, place: Place) {
         count(&self.core.counters.accepted, 1);
+        let number = self.core.next_connection.fetch_add(1, Relaxed);
         let connection = Connection {
             core: Arc::clone(&self.core),
-            number: self.core.next_connection.fetch_add(1, Relaxed),
+            number,
+            met: self.core.receive(number),
             client,
             upstream: self.upstream.clone(),
             cut: self.cut.clone(),

@@ -41,7 +41,7 @@ impl NewToxic {
         }
         let stream = stream_text.parse().map_err(|_| ApiError::invalid_stream())?;
         if Attributes::of_type(&kind).is_none() {
-            return Err(ApiError::invalid_type());
+            return Err(ApiError::invalid_type(&kind));
         }
         check_name(&name)?;
         if name.is_empty() {
@@ -53,7 +53,7 @@ impl NewToxic {
     /// The attributes and the toxicity, checked (P67, P68).
     pub(crate) fn attributes(&self, strict: bool) -> Result<Attributes, ApiError> {
         check_toxicity(self.toxicity)?;
-        let mut attributes = Attributes::of_type(&self.kind).ok_or_else(ApiError::invalid_type)?;
+        let mut attributes = Attributes::of_type(&self.kind).ok_or_else(|| ApiError::invalid_type(&self.kind))?;
         merge(&mut attributes, &self.kind, &self.given_attributes, strict)?;
         Ok(attributes)
     }
@@ -287,7 +287,7 @@ mod tests {
     fn checks_come_in_toxiproxys_order() {
         let wrong_everything = json!({"stream": "x", "type": "y", "attributes": {"rate": 1.5}});
         assert_eq!(toxic(wrong_everything), Err(ApiError::invalid_stream()));
-        assert_eq!(toxic(json!({"type": "y"})), Err(ApiError::invalid_type()));
+        assert_eq!(toxic(json!({"type": "y"})), Err(ApiError::invalid_type("y")));
         assert_eq!(toxic(json!({"stream": "", "type": "noop"})), Err(ApiError::invalid_stream())); // P34
         assert!(toxic(json!({"stream": 1, "type": "noop"})).is_err()); // P34
         let fraction = parsed(json!({"type": "bandwidth", "attributes": {"rate": 1.5}}));

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use stormproof_chaos::toxiproxy::{ProxyEffects, Stream, Toxic};
+use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::AsyncWriteExt;
 
 use crate::fixture::{
     Pair, Server, World, connect, connect_through, echo, is_reset, receive, receive_to_end, reset, round_trip, send,
-    spare_address, stays_silent, within,
+    spare_address, stays_silent, until,
 };
 
 async fn latency_delays_and_leaves_again(server: Server) {
@@ -62,16 +62,6 @@ async fn removing_a_black_hole_closes_both_ends(server: Server) {
     let (mut client, mut server) = connect_through(&pair.proxy, &pair.upstream).await;
     send(&mut client, b"new").await;
     assert_eq!(receive(&mut server, 3).await, b"new");
-}
-
-/// Waits for what the proxy `p` tells of itself.
-async fn until(world: &World, holds: impl Fn(&ProxyEffects) -> bool) {
-    within("the effects are as expected", async {
-        while !holds(&world.client.effects("p").await.expect("effects")) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
 }
 
 async fn a_server_that_goes_is_heard_through_a_black_hole(server: Server) {

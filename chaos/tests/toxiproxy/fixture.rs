@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stormproof_chaos::part::RealPart;
 use stormproof_chaos::process::ProcessId;
-use stormproof_chaos::toxiproxy::{Proxy, ServerConfig, ToxiproxyClient, ToxiproxyServer, real};
+use stormproof_chaos::toxiproxy::{Proxy, ProxyEffects, ServerConfig, ToxiproxyClient, ToxiproxyServer, real};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -260,6 +260,16 @@ pub(crate) async fn is_reset(stream: &mut TcpStream) -> bool {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => true,
         Err(error) => panic!("the connection ended with {error}"),
     }
+}
+
+/// Waits for what the proxy `p` tells of itself.
+pub(crate) async fn until(world: &World, holds: impl Fn(&ProxyEffects) -> bool) {
+    within("the effects are as expected", async {
+        while !holds(&world.client.effects("p").await.expect("effects")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 /// Ends the connection with a reset.

@@ -31,7 +31,8 @@
 //! | P77 | a move to an address in use leaves the proxy disabled, with the new address | still listens on the old one, and says so | |
 //! | P78 | a handler that takes 25 s is answered 503 without a body (no test: 25 s) | with a JSON error | |
 //! | P79 | a bad `-config` file is logged | ends the start, unless `lenient` | |
-//! | – | – | toxic `hold`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; proof that a fault bit; faults that end by themselves |
+//! | – | `packet_loss` (in newer versions) loses chunks, which corrupts the stream | refused with advice | |
+//! | – | – | toxics `hold`, `connect_blackhole`, `connect_refuse`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; what a client meets before the dial; proof that a fault bit; faults that end by themselves |
 
 mod addresses;
 mod api;
@@ -49,6 +50,7 @@ mod live;
 mod mutations;
 mod populate;
 mod proxies;
+mod reception;
 mod toxics;
 mod transfer;
 mod trials;
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         mutations::trials,
         populate::trials,
         proxies::trials,
+        reception::trials,
         toxics::trials,
         transfer::trials,
     ] {

@@ -58,7 +58,7 @@ pub struct ProxyUpdate {
     pub enabled: Option<bool>,
 }
 
-/// A toxic, to be added or as it is. The constructors know all types of Toxiproxy 2.12 and `hold`; others can be built
+/// A toxic, to be added or as it is. The constructors know all types of Toxiproxy 2.12 and ours; others can be built
 /// with [`Toxic::of_kind`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Toxic {
@@ -140,6 +140,19 @@ impl Toxic {
     #[must_use]
     pub fn hold(stream: Stream) -> Self {
         Self::of_kind("hold", stream)
+    }
+
+    /// New clients stay connected and hear nothing; their upstream is not dialled until it is removed. Only the first so
+    /// many connections; 0: all. Our server only.
+    #[must_use]
+    pub fn connect_blackhole(first: u32) -> Self {
+        Self::of_kind("connect_blackhole", Stream::Upstream).with("first", first)
+    }
+
+    /// New clients are reset before their upstream is dialled. Only the first so many connections; 0: all. Our server only.
+    #[must_use]
+    pub fn connect_refuse(first: u32) -> Self {
+        Self::of_kind("connect_refuse", Stream::Upstream).with("first", first)
     }
 
     /// The same toxic under another name.

@@ -8,6 +8,7 @@ use super::{Toxic, bandwidth, hold, latency, limit_data, noop, reset_peer, slice
 use crate::toxiproxy::random::Draws;
 
 pub use super::bandwidth::Bandwidth;
+pub use super::connect::{Connect, Reception};
 pub use super::hold::Hold;
 pub use super::latency::Latency;
 pub use super::limit_data::LimitData;
@@ -38,14 +39,29 @@ pub enum Attributes {
     Noop(Noop),
     /// `hold`, beyond Toxiproxy
     Hold(Hold),
+    /// `connect_blackhole`, beyond Toxiproxy
+    ConnectBlackhole(Connect),
+    /// `connect_refuse`, beyond Toxiproxy
+    ConnectRefuse(Connect),
 }
 
 /// A field of an attribute set: its name on the wire and where its value lies.
 pub type Field<'a> = (&'static str, &'a mut i64);
 
 /// The names of all types.
-pub const TYPES: [&str; 9] =
-    ["latency", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data", "noop", "hold"];
+pub const TYPES: [&str; 11] = [
+    "latency",
+    "bandwidth",
+    "slow_close",
+    "timeout",
+    "reset_peer",
+    "slicer",
+    "limit_data",
+    "noop",
+    "hold",
+    "connect_blackhole",
+    "connect_refuse",
+];
 
 impl Attributes {
     /// The attributes of a type, all 0; `None` for an unknown type.
@@ -61,6 +77,8 @@ impl Attributes {
             "limit_data" => Attributes::LimitData(LimitData::default()),
             "noop" => Attributes::Noop(Noop {}),
             "hold" => Attributes::Hold(Hold {}),
+            "connect_blackhole" => Attributes::ConnectBlackhole(Connect::default()),
+            "connect_refuse" => Attributes::ConnectRefuse(Connect::default()),
             _ => return None,
         })
     }
@@ -79,6 +97,7 @@ impl Attributes {
                 ("delay", &mut a.delay),
             ],
             Attributes::LimitData(a) => vec![("bytes", &mut a.bytes)],
+            Attributes::ConnectBlackhole(a) | Attributes::ConnectRefuse(a) => vec![("first", &mut a.first)],
             Attributes::Noop(_) | Attributes::Hold(_) => Vec::new(),
         }
     }
@@ -95,7 +114,19 @@ impl Attributes {
             Attributes::LimitData(_) => Some("bytes"),
             // At once, and for good, are what both are used for.
             Attributes::Timeout(_) | Attributes::ResetPeer(_) => None,
+            // Every connection.
+            Attributes::ConnectBlackhole(_) | Attributes::ConnectRefuse(_) => None,
             Attributes::Noop(_) | Attributes::Hold(_) => None,
+        }
+    }
+
+    /// What a new client meets before its upstream is dialled, for the types that act there and nowhere else.
+    #[must_use]
+    pub fn reception(&self) -> Option<(Reception, Connect)> {
+        match self {
+            Attributes::ConnectBlackhole(a) => Some((Reception::Blackhole, *a)),
+            Attributes::ConnectRefuse(a) => Some((Reception::Refuse, *a)),
+            _ => None,
         }
     }
 
@@ -134,7 +165,9 @@ impl Attributes {
             Attributes::ResetPeer(a) => Box::new(reset_peer::ResetPeerToxic::new(*a)),
             Attributes::Slicer(a) => Box::new(slicer::SlicerToxic::new(*a, draws)),
             Attributes::LimitData(a) => Box::new(limit_data::LimitDataToxic::new(*a)),
-            Attributes::Noop(_) => Box::new(noop::NoopToxic),
+            Attributes::Noop(_) | Attributes::ConnectBlackhole(_) | Attributes::ConnectRefuse(_) => {
+                Box::new(noop::NoopToxic)
+            }
             Attributes::Hold(_) => Box::new(hold::HoldToxic::default()),
         }
     }
@@ -152,6 +185,7 @@ impl Serialize for Attributes {
             Attributes::LimitData(a) => a.serialize(serializer),
             Attributes::Noop(a) => a.serialize(serializer),
             Attributes::Hold(a) => a.serialize(serializer),
+            Attributes::ConnectBlackhole(a) | Attributes::ConnectRefuse(a) => a.serialize(serializer),
         }
     }
 }

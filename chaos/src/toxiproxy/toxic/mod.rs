@@ -6,6 +6,7 @@
 
 pub mod attributes;
 mod bandwidth;
+mod connect;
 mod hold;
 mod latency;
 mod limit_data;

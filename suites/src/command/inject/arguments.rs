@@ -175,7 +175,7 @@ fn types() -> String {
         let main = attributes.main_field();
         let shown = |name: &str| if Some(name) == main { name.to_owned() } else { format!("[{name}]") };
         let names: Vec<String> = attributes.fields().into_iter().map(|(name, _)| shown(name)).collect();
-        format!("  {kind:12}{}", names.join(" ")).trim_end().to_owned()
+        format!("  {kind:18}{}", names.join(" ")).trim_end().to_owned()
     });
     let lines: Vec<String> = lines.collect();
     format!(
