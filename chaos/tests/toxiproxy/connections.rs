@@ -166,6 +166,21 @@ async fn hold_keeps_everything_for_later() {
     assert!(world.client.effects("p").await.expect("effects").toxic("hold_upstream").expect("remembered").removed);
 }
 
+async fn a_time_limit_cuts_what_has_passed_freely() {
+    let world = World::of_ours().await;
+    let mut pair = world.pair().await;
+    let start = Instant::now();
+    let limit = Duration::from_millis(300);
+    world.client.add_toxic("p", &Toxic::limit_time(Stream::Downstream, limit)).await.expect("added");
+    send(&mut pair.server, b"passes").await;
+    assert_eq!(receive_to_end(&mut pair.client).await, b"passes");
+    assert!(start.elapsed() >= limit, "{:?}", start.elapsed());
+    assert_eq!(receive_to_end(&mut pair.server).await, b"");
+    let effects = world.client.effects("p").await.expect("effects");
+    let toxic = effects.toxic("limit_time_downstream").expect("listed");
+    assert_eq!((toxic.connections_hit, toxic.connections_closed), (1, 1));
+}
+
 async fn a_half_close_stays_half() {
     // P72
     let world = World::of_ours().await;
@@ -204,6 +219,7 @@ crate::trials! {
         hold_keeps_no_connection_whose_peers_are_gone,
         reset_peer_resets_open_connections_and_leaves_nothing_behind,
         hold_keeps_everything_for_later,
+        a_time_limit_cuts_what_has_passed_freely,
         a_half_close_stays_half
     ]
 }

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_would_do_nothing_is_refused() {
         let refused: Vec<&str> = TYPES.into_iter().filter(|kind| toxic(kind).check().is_err()).collect();
-        assert_eq!(refused, ["latency", "bandwidth", "slow_close", "slicer", "limit_data"]);
+        assert_eq!(refused, ["latency", "bandwidth", "slow_close", "slicer", "limit_data", "limit_time"]);
         let error = toxic("slicer").with("delay", 5).check().expect_err("no size").to_string();
         assert_eq!(
             error,

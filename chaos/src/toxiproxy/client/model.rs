@@ -142,6 +142,13 @@ impl Toxic {
         Self::of_kind("hold", stream)
     }
 
+    /// Passes everything, and closes the connection this long after it began to act on it. Whole milliseconds. Our
+    /// server only.
+    #[must_use]
+    pub fn limit_time(stream: Stream, time: Duration) -> Self {
+        Self::of_kind("limit_time", stream).with("time", millis(time))
+    }
+
     /// New clients stay connected and hear nothing; their upstream is not dialled until it is removed. Only the first so
     /// many connections; 0: all. Our server only.
     #[must_use]

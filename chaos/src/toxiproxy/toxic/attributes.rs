@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Toxic, bandwidth, hold, latency, limit_data, noop, reset_peer, slicer, slow_close, timeout};
+use super::{Toxic, bandwidth, hold, latency, limit_data, limit_time, noop, reset_peer, slicer, slow_close, timeout};
 use crate::toxiproxy::random::Draws;
 
 pub use super::bandwidth::Bandwidth;
@@ -12,6 +12,7 @@ pub use super::connect::{Connect, Reception};
 pub use super::hold::Hold;
 pub use super::latency::Latency;
 pub use super::limit_data::LimitData;
+pub use super::limit_time::LimitTime;
 pub use super::noop::Noop;
 pub use super::reset_peer::ResetPeer;
 pub use super::slicer::Slicer;
@@ -39,6 +40,8 @@ pub enum Attributes {
     Noop(Noop),
     /// `hold`, beyond Toxiproxy
     Hold(Hold),
+    /// `limit_time`, beyond Toxiproxy
+    LimitTime(LimitTime),
     /// `connect_blackhole`, beyond Toxiproxy
     ConnectBlackhole(Connect),
     /// `connect_refuse`, beyond Toxiproxy
@@ -49,7 +52,7 @@ pub enum Attributes {
 pub type Field<'a> = (&'static str, &'a mut i64);
 
 /// The names of all types.
-pub const TYPES: [&str; 11] = [
+pub const TYPES: [&str; 12] = [
     "latency",
     "bandwidth",
     "slow_close",
@@ -59,6 +62,7 @@ pub const TYPES: [&str; 11] = [
     "limit_data",
     "noop",
     "hold",
+    "limit_time",
     "connect_blackhole",
     "connect_refuse",
 ];
@@ -77,6 +81,7 @@ impl Attributes {
             "limit_data" => Attributes::LimitData(LimitData::default()),
             "noop" => Attributes::Noop(Noop {}),
             "hold" => Attributes::Hold(Hold {}),
+            "limit_time" => Attributes::LimitTime(LimitTime::default()),
             "connect_blackhole" => Attributes::ConnectBlackhole(Connect::default()),
             "connect_refuse" => Attributes::ConnectRefuse(Connect::default()),
             _ => return None,
@@ -97,6 +102,7 @@ impl Attributes {
                 ("delay", &mut a.delay),
             ],
             Attributes::LimitData(a) => vec![("bytes", &mut a.bytes)],
+            Attributes::LimitTime(a) => vec![("time", &mut a.time)],
             Attributes::ConnectBlackhole(a) | Attributes::ConnectRefuse(a) => vec![("first", &mut a.first)],
             Attributes::Noop(_) | Attributes::Hold(_) => Vec::new(),
         }
@@ -112,6 +118,7 @@ impl Attributes {
             Attributes::SlowClose(_) => Some("delay"),
             Attributes::Slicer(_) => Some("average_size"),
             Attributes::LimitData(_) => Some("bytes"),
+            Attributes::LimitTime(_) => Some("time"),
             // At once, and for good, are what both are used for.
             Attributes::Timeout(_) | Attributes::ResetPeer(_) => None,
             // Every connection.
@@ -165,6 +172,7 @@ impl Attributes {
             Attributes::ResetPeer(a) => Box::new(reset_peer::ResetPeerToxic::new(*a)),
             Attributes::Slicer(a) => Box::new(slicer::SlicerToxic::new(*a, draws)),
             Attributes::LimitData(a) => Box::new(limit_data::LimitDataToxic::new(*a)),
+            Attributes::LimitTime(a) => Box::new(limit_time::LimitTimeToxic::new(*a, now)),
             Attributes::Noop(_) | Attributes::ConnectBlackhole(_) | Attributes::ConnectRefuse(_) => {
                 Box::new(noop::NoopToxic)
             }
@@ -183,6 +191,7 @@ impl Serialize for Attributes {
             Attributes::ResetPeer(a) => a.serialize(serializer),
             Attributes::Slicer(a) => a.serialize(serializer),
             Attributes::LimitData(a) => a.serialize(serializer),
+            Attributes::LimitTime(a) => a.serialize(serializer),
             Attributes::Noop(a) => a.serialize(serializer),
             Attributes::Hold(a) => a.serialize(serializer),
             Attributes::ConnectBlackhole(a) | Attributes::ConnectRefuse(a) => a.serialize(serializer),

@@ -10,6 +10,7 @@ mod connect;
 mod hold;
 mod latency;
 mod limit_data;
+mod limit_time;
 mod noop;
 mod reset_peer;
 mod slicer;
