@@ -17,6 +17,9 @@ pub struct S3ServerConfig {
     pub secret_key: String,
     /// Bounds on memory, sizes and waits.
     pub limits: Limits,
+    /// Where the [admin port](crate#from-outside-of-the-process) listens: a loopback address, port 0 takes a free port.
+    /// None: there is none.
+    pub admin: Option<SocketAddr>,
     /// Folder in which everything is kept, so that it survives the server; made if it is not there. None: memory only.
     pub data: Option<PathBuf>,
 }
@@ -29,6 +32,7 @@ impl Default for S3ServerConfig {
             access_key: "stormproof".to_owned(),
             secret_key: "stormproof-secret".to_owned(),
             limits: Limits::default(),
+            admin: None,
             data: None,
         }
     }
@@ -42,6 +46,9 @@ impl S3ServerConfig {
         }
         if self.secret_key.is_empty() {
             return Err(StoreError::EmptyCredential { which: "secret key" });
+        }
+        if let Some(address) = self.admin.filter(|address| !address.ip().is_loopback()) {
+            return Err(StoreError::AdminNotLocal { address });
         }
         let limits = &self.limits;
         for (name, value) in [

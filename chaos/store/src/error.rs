@@ -37,6 +37,12 @@ pub enum StoreError {
         /// `access key` or `secret key`.
         which: &'static str,
     },
+    /// The admin port asks for no keys.
+    #[error("the admin port cannot listen on {address}, where others reach it: it asks for no keys; use 127.0.0.1")]
+    AdminNotLocal {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
     /// A limit has a value that cannot work.
     #[error("limit {name} is {value}, it must be {want}")]
     BadLimit {

@@ -56,6 +56,13 @@
 //! The protocol crate logs every refused request as an error under the tracing target `s3s`, also the ordinary 404 of
 //! a client that looks whether something exists; filter it (`s3s=off`) where that disturbs. The ledger has it anyway.
 //!
+//! # From outside of the process
+//!
+//! [`S3ServerConfig::admin`] opens a second port on which the same things can be asked for as JSON that the handles of
+//! this crate give: `GET /ledger?since=SEQ`, `GET /leftovers`, `GET`, `PUT` and `DELETE /rules`, `DELETE /rules/NAME`,
+//! `GET` and `POST /snapshots` (with `{"name": …, "bucket": …}`), `POST /snapshots/NAME/restore`,
+//! `DELETE /snapshots/NAME`. It asks for no keys, so it is for loopback addresses only.
+//!
 //! # Over a restart
 //!
 //! With [`S3ServerConfig::data`] everything that was acknowledged is there again when the next server starts on the
@@ -67,6 +74,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `config`, `error`, `server` | start, serve, stop |
+//! | `admin` | the second port, on which ledger, leftovers, rules and snapshots are asked for |
 //! | `edge` | what wraps every connection: tells operations apart, counts bytes, keeps the ledger, applies rules |
 //! | `ledger` | what was asked, and what became of it |
 //! | `rules`, `effects` | which request is hurt, and how |
@@ -76,6 +84,7 @@
 //! A request passes `edge::service` (ledger entry opened, rule chosen) → `s3s` (signature, XML) → `s3` →
 //! `backend`, and its answer passes `edge::body` (bytes counted, entry closed) on the way out.
 
+mod admin;
 mod backend;
 mod config;
 mod edge;

@@ -11,8 +11,8 @@ use stormproof::store::{BackendError, RuleSet, Rules, S3Server, S3ServerConfig};
 use super::output::say;
 use super::{CommandError, runtime, stop};
 
-/// The example of [`RuleSet`], of which the rest can be guessed.
-const RULES: &str = "A rules file: the second read of any checkpoint's metadata waits for 3 s
+/// The example of [`RuleSet`], of which the rest can be guessed, and what the admin port is asked.
+const MORE: &str = "A rules file: the second read of any checkpoint's metadata waits for 3 s
 
   seed = 7
 
@@ -21,11 +21,22 @@ const RULES: &str = "A rules file: the second read of any checkpoint's metadata 
   operations = [\"GetObject\"]
   key = \"*/_metadata\"
   nth = { first = 2, count = 1 }
-  effect = { kind = \"stall-headers\", ms = 3000 }";
+  effect = { kind = \"stall-headers\", ms = 3000 }
+
+The admin port is asked with JSON over HTTP
+  GET /ledger?since=SEQ          the requests so far, those above a number
+  GET /leftovers                 every object and open upload in the store
+  GET /rules                     what each rule matched and acted on
+  PUT /rules                     a set of rules, in the place of all others
+  DELETE /rules[/NAME]           heal: remove all rules, or one
+  GET /snapshots                 the snapshots that are kept
+  POST /snapshots                keep a bucket as it is: {\"name\": …, \"bucket\": …}
+  POST /snapshots/NAME/restore   set the bucket back to it
+  DELETE /snapshots/NAME         forget it";
 
 /// Arguments of `stormproof s3`.
 #[derive(Debug, Args)]
-#[command(after_help = RULES)]
+#[command(after_help = MORE)]
 pub(super) struct S3Arguments {
     /// Address to listen on; port 0 takes any
     #[arg(long, default_value = "127.0.0.1:9000", value_name = "ADDR")]
@@ -42,6 +53,9 @@ pub(super) struct S3Arguments {
     /// Rules that hurt requests, as TOML, see below (or JSON, if the name ends in .json); what each did is told at the end
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
+    /// Address of this machine on which the server is looked into and set back, see below; port 0 takes any [default: none]
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
     /// Folder in which everything is kept over a restart; made if it is not there. Without it all is in memory only
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -60,6 +74,7 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
             listen: arguments.listen,
             access_key: arguments.access_key.clone(),
             secret_key: arguments.secret_key.clone(),
+            admin: arguments.admin,
             data: arguments.data.clone(),
             ..S3ServerConfig::default()
         };
@@ -75,12 +90,15 @@ pub(super) fn s3(arguments: &S3Arguments) -> Result<u8, CommandError> {
             server.rules().set(rules).map_err(|error| CommandError::bad_input(&error))?;
         }
         if arguments.json {
-            say(json!({ "endpoint": server.endpoint(), "buckets": arguments.buckets }));
+            let (endpoint, admin) = (server.endpoint(), server.admin_endpoint());
+            say(json!({ "endpoint": endpoint, "buckets": arguments.buckets, "admin": admin }));
         } else {
-            say(format_args!("S3 at {}", server.endpoint()));
+            let admin = server.admin_endpoint().map_or(String::new(), |admin| format!(", its admin port at {admin}"));
+            say(format_args!("S3 at {}{admin}", server.endpoint()));
         }
         stop.cancelled().await;
-        if arguments.rules.is_some() {
+        // Those that came over the admin port, too.
+        if arguments.rules.is_some() || !server.rules().counts().is_empty() {
             tell(&server.rules(), arguments.json);
         }
         server.shutdown().await.map_err(|error| CommandError::internal(&error))?;

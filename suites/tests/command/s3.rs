@@ -1,4 +1,4 @@
-//! `s3 --rules` and `s3 --data`.
+//! `s3 --rules`, `s3 --admin` and `s3 --data`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -57,6 +57,7 @@ fn the_rules_that_help_shows_are_taken() {
     let help = sandbox.run(&["s3", "--help"]);
     let (_, example) = help.ended_quietly(0).stdout.split_once("A rules file: ").unwrap();
     let (_, rules) = example.split_once('\n').unwrap();
+    let (rules, _) = rules.split_once("The admin port").unwrap();
     assert!(rules.contains("[[rules]]"), "{rules}");
     sandbox.file("rules.toml", rules);
     let server = sandbox.start(&["s3", "--listen", "127.0.0.1:0", "--rules", "rules.toml"]);
@@ -93,6 +94,52 @@ fn a_rule_that_did_nothing_is_told() {
     let finished = server.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     assert!(finished.stdout.contains("rule \"never\" matched 0, acted on 0: it did nothing"), "{finished:?}");
+}
+
+/// What the admin port says: status and JSON.
+fn ask(admin: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(admin.strip_prefix("http://").unwrap()).unwrap();
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+}
+
+#[test]
+fn a_server_is_looked_into_and_set_back() {
+    let sandbox = Sandbox::new();
+    let server =
+        sandbox.start(&["s3", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--bucket", "data", "--json"]);
+    let ready: Value = serde_json::from_str(&server.line()).unwrap();
+    let address = ready["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let admin = ready["admin"].as_str().unwrap();
+    let busy = r#"{"rules": [{"name": "busy", "effect": {"kind": "slow-down", "retry_after_seconds": 7}}]}"#;
+    assert_eq!(ask(admin, "PUT", "/rules", busy).0, 200);
+    assert!(head(&address, "/data/k").starts_with("http/1.1 503"));
+    let healed = json!({"rules": {"busy": {"matched": 1, "acted": 1}}});
+    assert_eq!(ask(admin, "DELETE", "/rules/busy", ""), (200, healed.clone()));
+    assert!(head(&address, "/data/k").starts_with("http/1.1 403"));
+    let (_, ledger) = ask(admin, "GET", "/ledger", "");
+    let seen = |at: usize| (&ledger["entries"][at]["status"], &ledger["entries"][at]["rule"]);
+    assert_eq!((seen(0), seen(1)), ((&json!(503), &json!("busy")), (&json!(403), &Value::Null)), "{ledger}");
+    let left = json!({"objects": {"data": []}, "uploads": [], "total_bytes": 0});
+    assert_eq!(ask(admin, "GET", "/leftovers", ""), (200, left));
+    let snapshot = json!({"name": "empty", "bucket": "data", "objects": 0, "total_bytes": 0});
+    assert_eq!(ask(admin, "POST", "/snapshots", r#"{"name": "empty", "bucket": "data"}"#), (201, snapshot.clone()));
+    assert_eq!(ask(admin, "POST", "/snapshots/empty/restore", ""), (200, snapshot));
+    let (status, refused) = ask(admin, "POST", "/snapshots/full/restore", "");
+    assert_eq!((status, refused), (404, json!({"error": "there is no snapshot \"full\""})));
+    server.signal(Signal::TERM);
+    let finished = server.finish();
+    finished.ended_quietly(0);
+    assert_eq!(finished.json(), healed, "what its rules did is told at the end");
+    let everywhere = sandbox.run(&["s3", "--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"]);
+    everywhere.refused(&["the admin port cannot listen on 0.0.0.0:0", "use 127.0.0.1"]);
+    sandbox.assert_nothing_left();
 }
 
 /// The endpoint's answer to an unsigned request: there is a server.

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use s3s::auth::SecretKey;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admin::{self, Desk};
 use crate::backend::Backend;
 use crate::config::{Limits, S3ServerConfig};
 use crate::edge::service::{Connection, EdgeService};
@@ -36,6 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct S3Server {
     address: SocketAddr,
+    admin_address: Option<SocketAddr>,
     ledger: Ledger,
     backend: Backend,
     rules: Rules,
@@ -79,9 +81,18 @@ impl S3Server {
         let backend =
             Backend::open(limits.clone(), config.data.as_deref()).map_err(|source| StoreError::Data { source })?;
         let (listener, address) = listen(config.listen).await?;
+        let admin = match config.admin {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
         let ledger = Ledger::new(limits.ledger_entries, limits.ledger_backlog_events);
         let rules = Rules::default();
         let stop = Stop::default();
+        let admin_address = admin.as_ref().map(|(_, address)| *address);
+        if let Some((listener, _)) = admin {
+            let desk = Desk::new(ledger.clone(), backend.clone(), rules.clone());
+            stop.tasks.spawn(admin::run(listener, desk, stop.clone()));
+        }
         let grace = limits.shutdown_grace;
         let acceptor = Acceptor {
             listener,
@@ -93,7 +104,7 @@ impl S3Server {
             stop: stop.clone(),
         };
         let accepting = tokio::spawn(acceptor.run());
-        Ok(Self { address, ledger, backend, rules, stop, accepting, grace })
+        Ok(Self { address, admin_address, ledger, backend, rules, stop, accepting, grace })
     }
 
     /// `http://host:port`, for clients on this machine.
@@ -111,6 +122,12 @@ impl S3Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// `http://host:port` of the admin port, if there is one.
+    #[must_use]
+    pub fn admin_endpoint(&self) -> Option<String> {
+        self.admin_address.map(|address| format!("http://{address}"))
     }
 
     /// What was asked of it.
@@ -183,6 +200,12 @@ impl S3ServerBuilder {
         self
     }
 
+    /// Opens the [admin port](crate#from-outside-of-the-process) there.
+    pub fn admin(mut self, address: SocketAddr) -> Self {
+        self.config.admin = Some(address);
+        self
+    }
+
     /// Keeps everything in that folder as well, and begins with what is in it.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config.data = Some(folder.into());
@@ -236,7 +259,7 @@ impl Acceptor {
     /// Accepts until told to stop; the listener is closed when this returns.
     async fn run(self) {
         let mut number = 0;
-        while let Some((stream, slot)) = self.next().await {
+        while let Some((stream, slot)) = next_connection(&self.listener, &self.slots, &self.stop).await {
             number += 1;
             let connection = Arc::new(Connection::new(number));
             let service = EdgeService {
@@ -253,26 +276,30 @@ impl Acceptor {
             });
         }
     }
+}
 
-    /// The next connection and its slot; none when stopping.
-    async fn next(&self) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-        let accept = async {
-            // The semaphore is never closed.
-            let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
-            loop {
-                match self.listener.accept().await {
-                    Ok((stream, _)) => return Some((stream, slot)),
-                    Err(error) => {
-                        tracing::warn!(%error, "accepting a connection failed");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
+/// The next connection and its slot; none when stopping.
+pub(crate) async fn next_connection(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+    stop: &Stop,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let accept = async {
+        // The semaphore is never closed.
+        let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return Some((stream, slot)),
+                Err(error) => {
+                    tracing::warn!(%error, "accepting a connection failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
-        };
-        tokio::select! {
-            biased;
-            () = self.stop.drain.cancelled() => None,
-            accepted = accept => accepted,
         }
+    };
+    tokio::select! {
+        biased;
+        () = stop.drain.cancelled() => None,
+        accepted = accept => accepted,
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Store {
     /// Ours, in this process.
     Embedded {
         /// The server.
-        server: S3Server,
+        server: Box<S3Server>,
         /// How it is reached.
         config: StoreConfig,
     },
@@ -40,7 +40,7 @@ impl Store {
         }
         let settings = S3ServerConfig::default();
         let (access_key, secret_key) = (settings.access_key.clone(), settings.secret_key.clone());
-        let server = S3Server::start(settings).await?;
+        let server = Box::new(S3Server::start(settings).await?);
         server.backend().create_bucket(BUCKET)?;
         server.rules().set(RuleSet { seed, ..RuleSet::default() })?;
         let endpoint = format!("http://{}", server.address());
