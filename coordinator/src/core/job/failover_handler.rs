@@ -110,7 +110,7 @@ impl JobCore {
     /// Flink's order (2.4): its tasks fail one by one, each with a decision of its own that still believes in the
     /// partitions; then they are forgotten (C8, C9).
     pub(super) fn executor_lost(&mut self, executor: &ExecutorId, reason: &str) {
-        self.schedule.forget_slots_on(executor);
+        self.schedule.slots.forget(executor);
         let on_it = |task: &TaskIndex| {
             let attempt = &self.task(*task).current;
             attempt.executor() == Some(executor) && !attempt.state().is_terminal()

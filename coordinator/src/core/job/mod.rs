@@ -11,7 +11,7 @@
 //! | `spec`, `settings` | what a job is started with |
 //! | `attempts` | the execution state machine: tasks, attempts, their history |
 //! | `updates` | what executors report of tasks, and how attempts end |
-//! | `region_inputs`, `scheduling`, `deployment` | when a region is consumable; slots; what an executor is sent |
+//! | `region_inputs`, `scheduling`, `slots`, `deployment` | when a region is consumable; when it starts; slot sharing; what an executor is sent |
 //! | `failover_handler`, `restarts` | failures to restart sets; delayed restarts |
 //! | `checkpointing`, `pending`, `checkpoint_results`, `checkpoint_stats` | checkpoints from trigger to notification |
 //! | `splits` | input splits of batch sources |
@@ -36,6 +36,7 @@ mod region_inputs;
 mod restarts;
 mod scheduling;
 mod settings;
+mod slots;
 mod spec;
 mod splits;
 mod updates;
@@ -158,7 +159,7 @@ impl JobCore {
             timestamps: BTreeMap::from([(JobStatus::Initializing, submitted_ms), (JobStatus::Created, now)]),
             counts: StateCounts::new(tasks.len()),
             tasks,
-            schedule: Schedule::new(&topology, &regions),
+            schedule: Schedule::new(&topology, &regions, graph.kind),
             groups: GroupStatus::new(&topology),
             tracker: PartitionTracker::new(),
             release: PartitionRelease::new(&topology, &regions, settings.release_during_execution),
@@ -225,7 +226,9 @@ impl JobCore {
             return;
         }
         self.run_due_restarts();
-        self.schedule_candidates();
+        while self.schedule_candidates() {
+            self.run_due_restarts();
+        }
         self.drive_checkpoints();
         self.end_if_done();
     }

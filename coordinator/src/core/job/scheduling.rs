@@ -1,15 +1,16 @@
-//! Region scheduling: which regions start, and the slots they hold.
+//! Region scheduling: which regions start, when they have all their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::JobCore;
 use super::failure::Failure;
 use super::region_inputs::RegionInputs;
-use crate::core::event::{AllocatedSlot, JobCommand, SlotId, SlotRequestId, SlotWish};
+use super::slots::{Place, Request, Share, SharedSlots};
+use crate::core::event::{AllocatedSlot, JobCommand, SlotRequestId, SlotWish};
 use crate::core::regions::{RegionIndex, Regions};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::core::topology::{TaskIndex, Topology};
-use crate::graph::ExecutorId;
+use crate::graph::{ExecutorId, JobKind};
 
 /// What is scheduled and what it holds.
 #[derive(Debug)]
@@ -19,54 +20,37 @@ pub(super) struct Schedule {
     pub(super) candidates: BTreeSet<RegionIndex>,
     /// By region: scheduled and not reset since.
     scheduled: Vec<bool>,
-    /// Requests that are not answered yet.
-    requests: BTreeMap<SlotRequestId, RegionIndex>,
-    /// The open request of each region.
-    request_of: BTreeMap<RegionIndex, SlotRequestId>,
-    /// Slots held, with the number of tasks in each that have not ended.
-    slots: BTreeMap<SlotId, u32>,
-    next_request: u64,
+    pub(super) slots: SharedSlots,
 }
 
 impl Schedule {
-    pub(super) fn new(topology: &Topology, regions: &Regions) -> Self {
+    pub(super) fn new(topology: &Topology, regions: &Regions, kind: JobKind) -> Self {
         Self {
             inputs: RegionInputs::new(topology, regions),
             candidates: BTreeSet::new(),
             scheduled: vec![false; regions.count()],
-            requests: BTreeMap::new(),
-            request_of: BTreeMap::new(),
-            slots: BTreeMap::new(),
-            next_request: 0,
+            slots: SharedSlots::new(kind),
         }
-    }
-
-    fn take_request(&mut self, request: SlotRequestId) -> Option<RegionIndex> {
-        let region = self.requests.remove(&request)?;
-        self.request_of.remove(&region);
-        Some(region)
-    }
-
-    /// The executor took its slots with it: there is nothing to return.
-    pub(super) fn forget_slots_on(&mut self, executor: &ExecutorId) {
-        self.slots.retain(|slot, _| slot.executor != *executor);
     }
 }
 
 impl JobCore {
-    /// Schedules the candidates that can start, upstream first.
-    pub(super) fn schedule_candidates(&mut self) {
+    /// Schedules the candidates that can start, upstream first. False if there are none: else what was deployed may
+    /// have made others.
+    pub(super) fn schedule_candidates(&mut self) -> bool {
         let candidates = std::mem::take(&mut self.schedule.candidates);
         if candidates.is_empty() || !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
-            return;
+            return false;
         }
         let again = self.groups_produced_again();
         let is_ready = |&region: &RegionIndex| self.can_schedule(region) && !self.reads_any(region, &again);
         let mut ready: Vec<RegionIndex> = candidates.into_iter().filter(is_ready).collect();
         ready.sort_by_key(|&region| self.regions.tasks(region).first().copied());
-        for region in ready {
+        for &region in &ready {
             self.schedule_region(region);
         }
+        self.deploy_complete(&ready);
+        true
     }
 
     /// FLINK-21707: a region whose tasks are not all CREATED is not touched, however often its producers finish.
@@ -76,21 +60,37 @@ impl JobCore {
             && self.is_consumable(region)
     }
 
+    /// Its tasks enter the slots that the job has for them already; the others are asked for.
     fn schedule_region(&mut self, region: RegionIndex) {
         self.schedule.scheduled[region.0 as usize] = true;
         let tasks = self.regions.tasks(region).to_vec();
-        let mut wishes: BTreeMap<u32, BTreeSet<ExecutorId>> = BTreeMap::new();
+        let mut wishes: BTreeMap<Share, BTreeSet<ExecutorId>> = BTreeMap::new();
         for &task in &tasks {
             self.set_state(task, ExecutionState::Scheduled);
-            let wish = wishes.entry(self.topology.location(task).1).or_default();
-            wish.extend(self.lately_failed_on(task).cloned());
+            let share = self.share_of(task);
+            match self.schedule.slots.enter(share, region) {
+                Place::Held(granted) => self.put_into(task, granted),
+                Place::Asked => {}
+                Place::Nowhere => wishes.entry(share).or_default().extend(self.lately_failed_on(task).cloned()),
+            }
         }
-        let request = SlotRequestId(self.schedule.next_request);
-        self.schedule.next_request += 1;
-        self.schedule.requests.insert(request, region);
-        self.schedule.request_of.insert(region, request);
-        let slots = wishes.into_values().map(|avoid| SlotWish { avoid: avoid.into_iter().collect() }).collect();
+        if wishes.is_empty() {
+            return;
+        }
+        let (shares, avoid): (Vec<Share>, Vec<_>) = wishes.into_iter().unzip();
+        let request = self.schedule.slots.ask(shares, region);
+        let slots = avoid.into_iter().map(|avoid| SlotWish { avoid: avoid.into_iter().collect() }).collect();
         self.out.push(JobCommand::RequestSlots { request, slots });
+    }
+
+    fn share_of(&self, task: TaskIndex) -> Share {
+        self.schedule.slots.share(self.regions.region_of(task), self.topology.location(task).1)
+    }
+
+    fn put_into(&mut self, task: TaskIndex, granted: AllocatedSlot) {
+        let attempt = &mut self.task_mut(task).current;
+        attempt.slot = Some(granted.slot);
+        attempt.endpoint = Some(granted.data_address);
     }
 
     /// Where the attempt before this one failed.
@@ -101,60 +101,77 @@ impl JobCore {
 
     pub(super) fn slots_allocated(&mut self, request: SlotRequestId, slots: Vec<AllocatedSlot>) {
         // P077, P078: a request that was cancelled meanwhile is unknown here; who cancels it returns its slots.
-        let Some(region) = self.schedule.take_request(request) else { return };
-        let tasks = self.regions.tasks(region).to_vec();
-        let subtasks: BTreeSet<u32> = tasks.iter().map(|&task| self.topology.location(task).1).collect();
-        if subtasks.len() != slots.len() {
-            let reason = format!("{} slots were granted where {} are needed", slots.len(), subtasks.len());
+        let Some(Request { shares, regions }) = self.schedule.slots.take(request) else { return };
+        if shares.len() != slots.len() {
+            let reason = format!("{} slots were granted where {} are needed", slots.len(), shares.len());
             self.out.extend(slots.into_iter().map(|granted| JobCommand::FreeSlot(granted.slot)));
-            self.fail_unplaced(region, &reason);
+            self.fail_unplaced(&regions, &reason);
             return;
         }
-        let by_subtask: BTreeMap<u32, AllocatedSlot> = subtasks.into_iter().zip(slots).collect();
-        for &task in &tasks {
-            let AllocatedSlot { slot, data_address } = by_subtask[&self.topology.location(task).1].clone();
-            *self.schedule.slots.entry(slot.clone()).or_default() += 1;
-            let attempt = &mut self.task_mut(task).current;
-            attempt.slot = Some(slot);
-            attempt.endpoint = Some(data_address);
+        for (&share, granted) in shares.iter().zip(slots) {
+            self.schedule.slots.hold(share, granted);
         }
-        self.deploy_region(&tasks);
-    }
-
-    pub(super) fn slot_request_failed(&mut self, request: SlotRequestId, reason: &str) {
-        if let Some(region) = self.schedule.take_request(request) {
-            self.fail_unplaced(region, reason);
+        for &region in &regions {
+            for task in self.regions.tasks(region).to_vec() {
+                if self.task(task).current.slot.is_none()
+                    && let Place::Held(granted) = self.schedule.slots.enter(self.share_of(task), region)
+                {
+                    self.put_into(task, granted);
+                }
+            }
         }
+        // Of a region that no longer waits.
+        let unused = shares.into_iter().filter_map(|share| self.schedule.slots.return_unused(share));
+        self.out.extend(unused.map(JobCommand::FreeSlot));
+        let mut regions: Vec<RegionIndex> = regions.into_iter().collect();
+        regions.sort_by_key(|&region| self.regions.tasks(region).first().copied());
+        self.deploy_complete(&regions);
     }
 
-    /// P075: an ordinary, restartable failure of a task of the region.
-    fn fail_unplaced(&mut self, region: RegionIndex, reason: &str) {
-        let Some(&task) = self.regions.tasks(region).first() else { return };
-        let failure = Failure::no_resources(reason, self.now);
-        self.fail_before_deployment(task, failure);
-    }
-
-    /// P093, P094, P130: withdraws the open requests of these tasks' regions, before any slot comes back that could
-    /// be granted to them.
-    pub(super) fn cancel_slot_requests(&mut self, tasks: &[TaskIndex]) {
-        let regions: BTreeSet<RegionIndex> = tasks.iter().map(|&task| self.regions.region_of(task)).collect();
-        for region in regions {
-            if let Some(request) = self.schedule.request_of.remove(&region) {
-                self.schedule.requests.remove(&request);
-                self.out.push(JobCommand::CancelSlotRequest(request));
+    /// Deploys those of these regions that have all their slots, in order. A failure of one may withdraw the next.
+    fn deploy_complete(&mut self, regions: &[RegionIndex]) {
+        for &region in regions {
+            let tasks = self.regions.tasks(region).to_vec();
+            let is_scheduled = tasks.iter().all(|&task| self.state(task) == ExecutionState::Scheduled);
+            if is_scheduled && self.schedule.slots.is_complete(region) {
+                self.deploy_region(&tasks);
             }
         }
     }
 
-    /// The task's attempt has ended: its slot is returned once nothing runs in it.
-    pub(super) fn leave_slot(&mut self, task: TaskIndex) {
-        let Some(slot) = self.task(task).current.slot.clone() else { return };
-        let Some(tasks) = self.schedule.slots.get_mut(&slot) else { return };
-        *tasks -= 1;
-        if *tasks == 0 {
-            self.schedule.slots.remove(&slot);
-            self.out.push(JobCommand::FreeSlot(slot));
+    pub(super) fn slot_request_failed(&mut self, request: SlotRequestId, reason: &str) {
+        if let Some(Request { regions, .. }) = self.schedule.slots.take(request) {
+            self.fail_unplaced(&regions, reason);
         }
+    }
+
+    /// P075: an ordinary, restartable failure of a task of each region, handled as one.
+    fn fail_unplaced(&mut self, regions: &BTreeSet<RegionIndex>, reason: &str) {
+        let unplaced = |&region: &RegionIndex| {
+            self.regions.tasks(region).iter().copied().find(|&task| self.task(task).current.slot.is_none())
+        };
+        let failed: Vec<TaskIndex> = regions.iter().filter_map(unplaced).collect();
+        for &task in &failed {
+            self.fail_attempt(task, Failure::no_resources(reason, self.now));
+        }
+        self.handle_task_failures(&failed);
+    }
+
+    /// P093, P094, P130: withdraws the open requests of these tasks' regions, before any slot comes back that could
+    /// be granted to them. A request that another region waits for, too, goes on.
+    pub(super) fn cancel_slot_requests(&mut self, tasks: &[TaskIndex]) {
+        let regions: BTreeSet<RegionIndex> = tasks.iter().map(|&task| self.regions.region_of(task)).collect();
+        for region in regions {
+            let withdrawn = self.schedule.slots.withdraw(region);
+            self.out.extend(withdrawn.into_iter().map(JobCommand::CancelSlotRequest));
+        }
+    }
+
+    /// The task's attempt has ended: its slot is returned once nothing of the job is in it.
+    pub(super) fn leave_slot(&mut self, task: TaskIndex) {
+        let Some(slot) = &self.task(task).current.slot else { return };
+        let (slot, share) = (slot.clone(), self.share_of(task));
+        self.out.extend(self.schedule.slots.leave(share, &slot).map(JobCommand::FreeSlot));
     }
 
     /// The regions of these tasks, all reset, may be scheduled again.

@@ -7,6 +7,7 @@ use super::fixtures::*;
 use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::data_sets::ClusterPartition;
 use crate::core::event::{JobCommand, JobEvent, Millis, SlotId, StoredCheckpoint, TimerId};
+use crate::core::job::attempts::Task;
 use crate::core::job::{JobCore, JobSpec};
 use crate::core::slot_manager::{Grant, SlotManager};
 use crate::core::snapshot::{JobSnapshot, SubtaskSnapshot};
@@ -151,7 +152,7 @@ impl World {
     fn execute(&mut self, command: JobCommand) {
         match command {
             JobCommand::RequestSlots { request, slots } => {
-                let grants = self.slots.request(JOB, crate::graph::JobKind::Batch, request, slots);
+                let grants = self.slots.request(JOB, self.core.graph.kind, request, slots);
                 self.grant(grants);
             }
             JobCommand::CancelSlotRequest(request) => {
@@ -161,7 +162,10 @@ impl World {
                 let grants = self.slots.cancel(JOB, request);
                 self.grant(grants);
             }
-            JobCommand::FreeSlot(slot) => self.free(&slot),
+            JobCommand::FreeSlot(slot) => {
+                assert_eq!(self.tasks_in(&slot), [], "{slot:?} is returned while tasks are in it");
+                self.free(&slot);
+            }
             JobCommand::Deploy { executor, deployment } => self.deploy(executor, *deployment),
             JobCommand::CancelTask { executor, attempt } => self.cancel_task(&executor, attempt),
             JobCommand::ReleasePartitions { executor, partitions } => {
@@ -208,6 +212,7 @@ impl World {
             | JobCommand::StatusChanged(_) => {}
             JobCommand::JobTerminated { status, discard } => {
                 assert!(self.runs.is_empty(), "{:?} still run", self.runs.keys());
+                assert!(self.slots.counts().values().all(|it| it.used == 0), "{:?} are held", self.slots.counts());
                 self.ended = Some((status, discard));
             }
         }
@@ -222,6 +227,27 @@ impl World {
         self.answer(self.answers.cancels, JobEvent::TaskUpdate { attempt, update: TaskUpdate::Canceled, metrics });
     }
 
+    /// Whose current attempts have not ended and are, or will be, in this slot.
+    fn tasks_in(&self, slot: &SlotId) -> Vec<TaskId> {
+        let is_in = |it: &&Task| it.current.slot.as_ref() == Some(slot) && !it.current.state().is_terminal();
+        self.core.tasks.iter().filter(is_in).map(|it| it.id).collect()
+    }
+
+    /// Slots that the job holds.
+    pub(super) fn slots_used(&self) -> u32 {
+        self.slots.counts().values().map(|it| it.used).sum()
+    }
+
+    /// Of each vertex at most one subtask, all of one number.
+    fn check_slot_of(&self, attempt: AttemptId) {
+        let task = self.core.current(attempt).expect("only current attempts are deployed");
+        let slot = self.core.task(task).current.slot.as_ref().expect("deployed into a slot");
+        let together = self.tasks_in(slot);
+        let vertices: BTreeSet<_> = together.iter().map(|it| it.vertex).collect();
+        assert_eq!(vertices.len(), together.len(), "{slot:?} holds two subtasks of a vertex: {together:?}");
+        assert!(together.iter().all(|it| it.subtask == attempt.task.subtask), "{slot:?} holds {together:?}");
+    }
+
     fn free(&mut self, slot: &SlotId) {
         let grants = self.slots.free(JOB, slot);
         self.grant(grants);
@@ -230,6 +256,7 @@ impl World {
     /// Attempts never overlap, and every input is where the deployment says, made by the current attempt.
     fn deploy(&mut self, executor: ExecutorId, deployment: TaskDeployment) {
         let attempt = deployment.attempt;
+        self.check_slot_of(attempt);
         for other in self.runs.keys() {
             assert_ne!(other.task, attempt.task, "attempts {other:?} and {attempt:?} overlap");
         }

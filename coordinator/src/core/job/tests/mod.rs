@@ -14,4 +14,5 @@ mod random_orders;
 mod recovery;
 mod restore;
 mod scheduling;
+mod sharing;
 mod streaming;

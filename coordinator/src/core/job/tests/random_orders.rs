@@ -16,7 +16,7 @@ use crate::core::topology::{LogicalGraph, TaskIndex, Topology};
 use crate::graph::JobKind::{Batch, Streaming};
 use crate::graph::ResultPartitionType::{self, Blocking, HybridFull, HybridSelective, Pipelined, PipelinedApproximate};
 use crate::graph::ShipStrategy::{Forward, Hash, Rescale};
-use crate::graph::{AttemptId, JobGraph, ResultPartitionId, TaskError};
+use crate::graph::{AttemptId, JobGraph, JobKind, ResultPartitionId, TaskError};
 use crate::runtime::protocol::{FailureKind, TaskFailure, TaskUpdate};
 
 /// One thing that happens. Numbers pick among what there is.
@@ -61,38 +61,46 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-fn batch_graphs() -> impl Strategy<Value = JobGraph> {
+fn graphs() -> impl Strategy<Value = JobGraph> {
     let kinds =
         prop::sample::select(vec![Blocking, Blocking, Pipelined, HybridFull, HybridSelective, PipelinedApproximate]);
     let ships = prop::sample::select(vec![Forward, Rescale, Hash]);
     let edges = prop::collection::vec((kinds, ships, any::<bool>()), 6);
-    (prop::collection::vec(1..4_u32, 4), edges).prop_map(|(widths, edges)| batch_graph(&widths, &edges))
+    let kinds = prop::sample::select(vec![Batch, Streaming]);
+    (kinds, prop::collection::vec(1..4_u32, 4), edges)
+        .prop_map(|(kind, widths, edges)| any_graph(kind, &widths, &edges))
 }
 
 /// Up to four vertices `split0`, `v1`, `v2`, `v3` and any edges forward among them that can be.
-fn batch_graph(widths: &[u32], edges: &[(ResultPartitionType, crate::graph::ShipStrategy, bool)]) -> JobGraph {
+fn any_graph(
+    kind: JobKind,
+    widths: &[u32],
+    edges: &[(ResultPartitionType, crate::graph::ShipStrategy, bool)],
+) -> JobGraph {
     let names = ["split0", "v1", "v2", "v3"];
     let vertices: Vec<(&str, u32)> = names.iter().copied().zip(widths.iter().copied()).collect();
     let pairs = [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)];
     let mut chosen = Vec::new();
-    for (&(from, to), &(kind, ship, is_in)) in pairs.iter().zip(edges) {
+    for (&(from, to), &(exchange, ship, is_in)) in pairs.iter().zip(edges) {
         let ship = if ship == Forward && widths[from] != widths[to] { Rescale } else { ship };
         if is_in {
-            chosen.push((names[from], names[to], ship, kind));
+            chosen.push((names[from], names[to], ship, exchange));
         }
     }
     let logical_deadlock = |edges: &[(&str, &str, crate::graph::ShipStrategy, ResultPartitionType)]| {
-        try_graph(Batch, &vertices, edges).is_none()
+        try_graph(kind, &vertices, edges).is_none()
     };
     while logical_deadlock(&chosen) {
         chosen.pop();
     }
-    graph(Batch, &vertices, &chosen)
+    graph(kind, &vertices, &chosen)
 }
 
 fn stream_graph(width: u32, is_all_to_all: bool) -> JobGraph {
     let ship = if is_all_to_all { Hash } else { Forward };
-    graph(Streaming, &[("a", width), ("b", width)], &[("a", "b", ship, ResultPartitionType::PipelinedBounded)])
+    let pipelined = ResultPartitionType::PipelinedBounded;
+    let vertices = [("a", width), ("b", width), ("c", width), ("d", 2)];
+    graph(Streaming, &vertices, &[("a", "b", ship, pipelined), ("c", "d", Rescale, pipelined)])
 }
 
 /// A world that answers nothing by itself.
@@ -312,8 +320,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_batch_job_survives_any_order_of_events_and_ends(
-        graph in batch_graphs(), steps in steps(), ours in any::<bool>(),
+    fn a_job_without_checkpoints_survives_any_order_of_events_and_ends(
+        graph in graphs(), steps in steps(), ours in any::<bool>(),
     ) {
         let settings = JobSettings { untrack_before_slots_fail: ours, ..restarting(50) };
         let mut world = world(graph, settings);
@@ -355,7 +363,7 @@ proptest! {
 
     #[test]
     fn what_restarts_is_what_the_definition_says_of_what_was_observed(
-        graph in batch_graphs(), steps in steps(), which in 0..64_usize, input in prop::option::of(0..64_usize),
+        graph in graphs(), steps in steps(), which in 0..64_usize, input in prop::option::of(0..64_usize),
     ) {
         let mut world = world(graph.clone(), restarting(50));
         let mut executors = 0;
@@ -368,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loss_is_counted_once_however_many_tasks_it_takes(graph in batch_graphs(), steps in steps()) {
+    fn a_loss_is_counted_once_however_many_tasks_it_takes(graph in graphs(), steps in steps()) {
         let mut world = world(graph, restarting(50));
         let mut executors = 0;
         for step in &steps {
@@ -382,7 +390,7 @@ proptest! {
     }
 
     #[test]
-    fn a_job_can_be_cancelled_or_suspended_at_any_point(graph in batch_graphs(), steps in steps(), suspend in any::<bool>()) {
+    fn a_job_can_be_cancelled_or_suspended_at_any_point(graph in graphs(), steps in steps(), suspend in any::<bool>()) {
         let mut world = world(graph, restarting(50));
         let mut executors = 0;
         for step in &steps {
