@@ -157,7 +157,7 @@ pub enum JobCommand {
     RequestSlots {
         /// Number of the request.
         request: SlotRequestId,
-        /// For each slot wanted: executors to avoid if others can serve (they lately failed this task).
+        /// For each slot wanted: executors to avoid if others can serve (a task that is to use it last failed there).
         slots: Vec<SlotWish>,
     },
     /// Forget a request that was not granted yet; return its slots if it just was.

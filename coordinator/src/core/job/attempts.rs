@@ -101,13 +101,15 @@ pub(super) struct Task {
     pub(super) current: Attempt,
     /// Oldest first.
     pub(super) earlier: VecDeque<Attempt>,
+    /// Where it failed last, however long ago and whatever became of later attempts. It is placed elsewhere if it can.
+    pub(super) failed_on: Option<ExecutorId>,
     /// Raised by every restart decision; a restart timer of an older version does nothing (reference 3.5).
     pub(super) version: u64,
 }
 
 impl Task {
     pub(super) fn new(id: TaskId, now: Millis) -> Self {
-        Self { id, current: Attempt::new(0, now), earlier: VecDeque::new(), version: 0 }
+        Self { id, current: Attempt::new(0, now), earlier: VecDeque::new(), failed_on: None, version: 0 }
     }
 
     /// Puts the current attempt into the history, which keeps `keep`, and begins the next one.

@@ -71,7 +71,7 @@ impl JobCore {
             match self.schedule.slots.enter(share, region) {
                 Place::Held(granted) => self.put_into(task, granted),
                 Place::Asked => {}
-                Place::Nowhere => wishes.entry(share).or_default().extend(self.lately_failed_on(task).cloned()),
+                Place::Nowhere => wishes.entry(share).or_default().extend(self.task(task).failed_on.clone()),
             }
         }
         if wishes.is_empty() {
@@ -91,12 +91,6 @@ impl JobCore {
         let attempt = &mut self.task_mut(task).current;
         attempt.slot = Some(granted.slot);
         attempt.endpoint = Some(granted.data_address);
-    }
-
-    /// Where the attempt before this one failed.
-    fn lately_failed_on(&self, task: TaskIndex) -> Option<&ExecutorId> {
-        let before = self.task(task).earlier.back()?;
-        before.executor().filter(|_| before.state() == ExecutionState::Failed)
     }
 
     pub(super) fn slots_allocated(&mut self, request: SlotRequestId, slots: Vec<AllocatedSlot>) {

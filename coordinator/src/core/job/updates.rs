@@ -84,7 +84,11 @@ impl JobCore {
     /// The attempt failed; what follows for others is decided by
     /// [`handle_task_failures`](Self::handle_task_failures).
     pub(super) fn fail_attempt(&mut self, task: TaskIndex, failure: Failure) {
-        self.task_mut(task).current.failure = Some(failure);
+        let failed = self.task_mut(task);
+        if let Some(executor) = failed.current.executor() {
+            failed.failed_on = Some(executor.clone());
+        }
+        failed.current.failure = Some(failure);
         self.end_attempt(task, ExecutionState::Failed);
     }
 

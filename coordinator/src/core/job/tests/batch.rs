@@ -3,6 +3,7 @@
 use super::driver::*;
 use super::fixtures::*;
 use crate::core::event::{JobCommand, JobEvent, SlotId};
+use crate::core::job::JobSettings;
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::graph::JobKind::Batch;
 use crate::graph::ResultPartitionType::{Blocking, HybridFull, Pipelined};
@@ -51,7 +52,7 @@ fn what_all_consumer_regions_have_read_is_released() {
 // P174
 #[test]
 fn release_during_execution_can_be_switched_off() {
-    let settings = crate::core::job::JobSettings { release_during_execution: false, ..restarting(0) };
+    let settings = JobSettings { release_during_execution: false, ..restarting(0) };
     let mut world = World::start(spec(chain(), settings), &[4]);
     world.finish_all();
     assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Finished);
@@ -291,20 +292,47 @@ fn a_slot_request_that_times_out_is_a_failure_of_its_region() {
     assert_eq!(world.states()[..2], ["a0#0 RUNNING", "a1#1 SCHEDULED"]);
 }
 
-#[test]
-fn a_task_that_failed_somewhere_wishes_to_run_elsewhere() {
-    let mut world = World::start(spec(chain(), restarting(0)), &[2, 2]);
-    world.run_all();
-    let bad = world.executor_of("a", 0);
-    world.fail("a", 0);
-    world.log();
-    world.pass(0);
+/// The executors that the next request avoids for its first slot.
+fn avoided(world: &mut World) -> Vec<String> {
     let wishes = world
         .log()
         .into_iter()
         .find_map(|it| if let JobCommand::RequestSlots { slots, .. } = it { Some(slots) } else { None });
-    assert_eq!(wishes.expect("it is scheduled again")[0].avoid, [ExecutorId(bad.clone())]);
-    assert_ne!(world.executor_of("a", 0), bad);
+    wishes.expect("it is scheduled again")[0].avoid.iter().map(|it| it.0.clone()).collect()
+}
+
+#[test]
+fn a_task_that_failed_somewhere_wishes_to_run_elsewhere_whatever_is_kept_of_its_history() {
+    for attempts_history in [0, 16] {
+        let settings = JobSettings { attempts_history, ..restarting(0) };
+        let mut world = World::start(spec(chain(), settings), &[2, 2]);
+        world.run_all();
+        let bad = world.executor_of("a", 0);
+        world.fail("a", 0);
+        world.log();
+        world.pass(0);
+        assert_eq!(avoided(&mut world), std::slice::from_ref(&bad), "{attempts_history} attempts are kept");
+        assert_ne!(world.executor_of("a", 0), bad);
+    }
+}
+
+#[test]
+fn where_a_task_failed_is_not_forgotten_for_attempts_that_were_cancelled_since() {
+    let job = graph(Batch, &[("a", 1), ("b", 1)], &[("a", "b", Forward, Pipelined)]);
+    let mut world = World::start(spec(job, restarting(0)), &[1, 1, 1]);
+    world.run_all();
+    let first = world.executor_of("a", 0);
+    world.fail("a", 0);
+    world.pass(0);
+    world.run_all();
+    let second = world.executor_of("b", 0);
+    world.fail("b", 0);
+    assert_eq!(world.state("a", 0), ExecutionState::Canceled);
+    world.log();
+    world.pass(0);
+    let bad = avoided(&mut world);
+    assert!(bad.len() == 2 && bad.contains(&first) && bad.contains(&second), "{bad:?}");
+    assert!(!bad.contains(&world.executor_of("a", 0)));
 }
 
 #[test]
