@@ -18,6 +18,7 @@ async fn jobs_that_cannot_run_are_refused_and_nothing_is_recorded() {
         ("two-stage", ("heartbeat.timeout", "1 s"), "belongs to the cluster"),
         ("panics", ("restart-strategy.type", "none"), "the job's own function panicked"),
         ("stream", ("execution.checkpointing.interval", "1 s"), "no checkpoint store"),
+        ("hybrid", ("execution.checkpointing.interval", "1 s"), "a job with a hybrid_full edge (`source` to `sink`)"),
     ] {
         let error = coordinator.cluster.submit(submission(job, &[config])).await.unwrap_err().to_string();
         assert!(error.contains(part), "{job}: {error}");

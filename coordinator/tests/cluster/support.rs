@@ -176,7 +176,7 @@ impl Operator for Never {
 }
 
 /// `two-stage`: map ×2 → reduce ×2, blocking, so three kinds of regions: two maps, two reduces. `lonely`: one
-/// source ×4, four regions. `stream`: source ×1 → sink ×1, pipelined.
+/// source ×4, four regions. `stream`: source ×1 → sink ×1, pipelined; `hybrid`: the same, hybrid.
 pub(crate) fn registry() -> JobRegistry {
     let mut registry = JobRegistry::default();
     registry.register("two-stage", |_: &Params| {
@@ -197,6 +197,13 @@ pub(crate) fn registry() -> JobRegistry {
         let source = graph.source("source", 1, |_| Ok(Box::new(Never)));
         let sink = graph.operator("sink", 1, |_| Ok(Box::new(Never)));
         graph.connect(source, sink, ShipStrategy::Hash, ResultPartitionType::PipelinedBounded);
+        graph.build()
+    });
+    registry.register("hybrid", |_: &Params| {
+        let mut graph = JobGraph::builder("hybrid", JobKind::Streaming);
+        let source = graph.source("source", 1, |_| Ok(Box::new(Never)));
+        let sink = graph.operator("sink", 1, |_| Ok(Box::new(Never)));
+        graph.connect(source, sink, ShipStrategy::Hash, ResultPartitionType::HybridFull);
         graph.build()
     });
     registry

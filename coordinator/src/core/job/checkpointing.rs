@@ -10,7 +10,7 @@ use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::event::{JobCommand, Millis, TimerId};
 use crate::core::status::{ExecutionState, JobStatus};
 use crate::core::topology::{TaskIndex, Topology};
-use crate::graph::{AttemptId, JobKind, TaskId};
+use crate::graph::{AttemptId, JobGraph, JobKind, TaskId};
 
 /// The one checkpoint that may be on its way.
 #[derive(Debug)]
@@ -57,11 +57,7 @@ impl Checkpointing {
         if spec.graph.kind != JobKind::Streaming {
             return Ok(None);
         }
-        // Barriers do not pass a blocking edge, and its consumers never run together with its producers.
-        if let Some(edge) = spec.graph.edges.iter().find(|edge| !edge.partition_type.can_be_pipelined_consumed()) {
-            let name = |vertex: usize| spec.graph.vertices[vertex].name.clone();
-            return Err(JobInitError::BlockingEdge { from: name(edge.from), to: name(edge.to) });
-        }
+        check_barriers_pass(&spec.graph)?;
         let mut retained: VecDeque<_> = spec.restored.iter().cloned().collect();
         for restored in &mut retained {
             restored.checkpoint.tasks.sort_unstable_by_key(|(task, _)| *task);
@@ -91,6 +87,21 @@ impl Checkpointing {
     pub(super) fn newest(&self) -> Option<&RestoredCheckpoint> {
         self.retained.back()
     }
+}
+
+/// Refuses a graph that cannot take checkpoints. Barriers pass what is read while it is produced. Blocking results are
+/// not, and hybrid ones are served once they are complete, like them: a consumer would see a barrier only after its
+/// producer has ended, so that every checkpoint before would run out of time.
+///
+/// # Errors
+/// [`JobInitError::NoBarriers`] with the first such edge.
+pub(crate) fn check_barriers_pass(graph: &JobGraph) -> Result<(), JobInitError> {
+    let Some(edge) = graph.edges.iter().find(|edge| edge.partition_type.is_release_by_scheduler()) else {
+        return Ok(());
+    };
+    let name = |vertex: usize| graph.vertices[vertex].name.clone();
+    let exchange = edge.partition_type.exchange_name();
+    Err(JobInitError::NoBarriers { exchange, from: name(edge.from), to: name(edge.to) })
 }
 
 /// Unmatched state is refused at start, both ways (reference 7.8).

@@ -55,6 +55,7 @@ use restarts::Restarts;
 use scheduling::Schedule;
 use splits::SourceSplits;
 
+pub(crate) use checkpointing::check_barriers_pass;
 pub use data_sets::{CachedDataSets, CachedPartition};
 pub use settings::JobSettings;
 pub use spec::{JobInitError, JobSpec, RestoredCheckpoint};

@@ -52,11 +52,13 @@ pub enum JobInitError {
     /// Logical regions that wait for each other (reference 1.3): nothing could ever start.
     #[error("the pipelined regions of {} wait for each other: no task could ever start", .0.join(", "))]
     RegionDeadlock(Vec<String>),
-    /// A checkpointed job with a blocking edge: barriers do not pass it.
+    /// A checkpointed job with an edge that is read only once its producer has ended: barriers do not pass it.
     #[error(
-        "a job with a blocking edge (`{from}` to `{to}`) cannot take checkpoints; make the edge pipelined, or leave out `execution.checkpointing.interval`"
+        "a job with a {exchange} edge (`{from}` to `{to}`) cannot take checkpoints: its results are read once they are complete; make the edge pipelined, or leave out `execution.checkpointing.interval`"
     )]
-    BlockingEdge {
+    NoBarriers {
+        /// Type of the edge, as in Flink's plan.
+        exchange: &'static str,
         /// Producer.
         from: String,
         /// Consumer.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::config::job::JobConfig;
 use crate::config::{ConfigError, Settings};
+use crate::core::job::{JobInitError, check_barriers_pass};
 use crate::core::regions::Regions;
 use crate::core::topology::{LogicalGraph, Topology, TopologyError};
 use crate::graph::{JobGraph, JobGraphError, JobRegistry, Params};
@@ -30,6 +31,8 @@ pub(crate) enum DefineError {
     Graph(#[from] JobGraphError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Checkpoints(#[from] JobInitError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
     #[error(
@@ -62,8 +65,11 @@ pub(crate) async fn define(
     own.check_for_job()?;
     let settings = cluster.clone().overlay(&own).overlay(&overrides);
     let config = JobConfig::new(&settings, graph.kind)?;
-    if config.core.checkpoint_interval_ms.is_some() && !has_store {
-        return Err(DefineError::NoStore);
+    if config.core.checkpoint_interval_ms.is_some() {
+        check_barriers_pass(&graph)?;
+        if !has_store {
+            return Err(DefineError::NoStore);
+        }
     }
     let topology = Topology::build(LogicalGraph::of_job(&graph))?;
     if let Some(vertices) = Regions::build(&topology).deadlocked_vertices(&topology) {

@@ -8,7 +8,9 @@ use crate::core::job::{JobCore, JobInitError, JobSettings};
 use crate::core::snapshot::{CheckpointEntryStatus, CheckpointStats};
 use crate::core::status::JobStatus;
 use crate::graph::JobKind::{Batch, Streaming};
-use crate::graph::ResultPartitionType::{Blocking, PipelinedBounded};
+use crate::graph::ResultPartitionType::{
+    Blocking, BlockingPersistent, HybridFull, HybridSelective, PipelinedApproximate, PipelinedBounded,
+};
 use crate::graph::ShipStrategy::Forward;
 use crate::graph::{JobGraph, TaskId};
 
@@ -281,11 +283,17 @@ fn a_counter_that_cannot_be_reached_counts_as_a_failed_checkpoint() {
 
 // Where Flink begins once the blocking edge has finished, such a job is refused here.
 #[test]
-fn a_checkpointed_job_has_no_blocking_edges_and_a_batch_job_no_checkpoints() {
-    let blocking = |kind| graph(kind, &[("a", 1), ("b", 1)], &[("a", "b", Forward, Blocking)]);
-    let error = JobCore::new(spec(blocking(Streaming), settings()), 0).expect_err("barriers do not pass");
-    assert!(matches!(error, JobInitError::BlockingEdge { .. }), "{error}");
-    let mut world = World::start(spec(blocking(Batch), settings()), &[1]);
+fn a_checkpointed_job_has_no_edges_that_barriers_do_not_pass_and_a_batch_job_no_checkpoints() {
+    let with = |kind, exchange| graph(kind, &[("a", 1), ("b", 1)], &[("a", "b", Forward, exchange)]);
+    for exchange in [Blocking, BlockingPersistent, HybridFull, HybridSelective] {
+        let error = JobCore::new(spec(with(Streaming, exchange), settings()), 0).expect_err("barriers do not pass");
+        assert!(matches!(error, JobInitError::NoBarriers { .. }), "{error}");
+        let edge = format!("a job with a {} edge (`a` to `b`)", exchange.exchange_name());
+        assert!(error.to_string().starts_with(&edge), "{error}");
+        assert!(JobCore::new(spec(with(Streaming, exchange), restarting(0)), 0).is_ok(), "without checkpoints it runs");
+    }
+    assert!(JobCore::new(spec(with(Streaming, PipelinedApproximate), settings()), 0).is_ok());
+    let mut world = World::start(spec(with(Batch, Blocking), settings()), &[1]);
     world.run_all();
     world.pass(1_000);
     assert_eq!(world.picture().checkpoints, None);
