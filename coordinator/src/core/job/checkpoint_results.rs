@@ -7,6 +7,7 @@ use super::pending::{Storing, is_file};
 use super::spec::RestoredCheckpoint;
 use crate::core::checkpoint::CompletedCheckpoint;
 use crate::core::event::{JobCommand, StoreFailure, StoredCheckpoint};
+use crate::core::status::JobStatus;
 use crate::core::topology::TaskIndex;
 use crate::runtime::protocol::TaskRestore;
 
@@ -110,8 +111,12 @@ impl JobCore {
         self.notify_aborted(id, &participants);
     }
 
-    /// Reference 7.4: failures in a row that exceed the tolerated number fail the job, which may restart it.
+    /// Reference 7.4: failures in a row that exceed the tolerated number fail the job, which may restart it. A job that
+    /// is ending takes no checkpoints: it does not fail for one that was still being stored.
     pub(super) fn count_checkpoint_failure(&mut self, reason: &str) {
+        if !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
+            return;
+        }
         let tolerable = self.settings.tolerable_failed;
         let Some(checkpoints) = &mut self.checkpoints else { return };
         checkpoints.failed_in_a_row += 1;

@@ -29,9 +29,10 @@ impl JobCore {
         self.abort_pending_checkpoint();
     }
 
-    /// A failure of the job as a whole (P081): everything restarts.
+    /// A failure of the job as a whole (P081): everything restarts. While CANCELLING nothing does, but one after which
+    /// nothing could restart fails the job (P133).
     pub(super) fn handle_global_failure(&mut self, failure: &Failure) {
-        if !matches!(self.status, JobStatus::Running | JobStatus::Restarting) {
+        if !matches!(self.status, JobStatus::Running | JobStatus::Restarting | JobStatus::Cancelling) {
             return;
         }
         let id = self.label_failure(failure, FailureScope::Global);
@@ -39,6 +40,9 @@ impl JobCore {
             return;
         }
         self.archive_global_failure(id, failure);
+        if self.status == JobStatus::Cancelling {
+            return;
+        }
         let set = failover::restart_all(&self.topology);
         self.restart_with_delay(&set, true);
         self.abort_pending_checkpoint();
@@ -58,7 +62,7 @@ impl JobCore {
             return None;
         }
         // P060
-        self.restarts.count += u64::from(is_new);
+        self.restarts.count += u64::from(is_new && self.status != JobStatus::Cancelling);
         Some(is_new)
     }
 

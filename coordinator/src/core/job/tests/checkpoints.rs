@@ -5,6 +5,7 @@ use super::fixtures::*;
 use crate::core::checkpoint::TaskSnapshotHandle;
 use crate::core::event::{JobCommand, JobEvent, StoreFailure, StoredCheckpoint};
 use crate::core::job::{JobCore, JobInitError, JobSettings};
+use crate::core::restart_strategy::RestartStrategyConfig;
 use crate::core::snapshot::{CheckpointEntryStatus, CheckpointStats};
 use crate::core::status::JobStatus;
 use crate::graph::JobKind::{Batch, Streaming};
@@ -279,6 +280,21 @@ fn a_counter_that_cannot_be_reached_counts_as_a_failed_checkpoint() {
     world.send(JobEvent::CheckpointIdAllocated(Err("no quorum".into())));
     assert_eq!(world.core.status(), JobStatus::Restarting);
     assert!(world.exceptions()[0].contains("IO-problem detected. (no quorum)"));
+}
+
+#[test]
+fn a_job_that_is_cancelled_does_not_fail_for_a_checkpoint_that_cannot_be_stored() {
+    let mut world = running(JobSettings { restart: RestartStrategyConfig::None, ..settings() });
+    world.answers = Answers { store: false, cancels: false, ..world.answers };
+    world.pass(100);
+    world.answer_held();
+    world.acknowledge_all(1);
+    world.send(JobEvent::Cancel);
+    let result = Err(StoreFailure { reason: "503".into(), maybe_written: false });
+    world.send(JobEvent::CheckpointStored { checkpoint: 1, result });
+    assert_eq!((world.core.status(), counts(&world).3), (JobStatus::Cancelling, 1));
+    world.answer_held();
+    assert_eq!(world.core.status(), JobStatus::Canceled);
 }
 
 // Where Flink begins once the blocking edge has finished, such a job is refused here.

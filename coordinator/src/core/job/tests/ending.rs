@@ -114,6 +114,68 @@ fn a_cancel_while_failing_ends_canceled() {
     assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Canceled);
 }
 
+/// A job that is being cancelled, whose splits are still being listed.
+fn cancelling_while_listing(settings: JobSettings) -> World {
+    let job = graph(Batch, &[("split", 2), ("b", 1)], &[("split", "b", Hash, Blocking)]);
+    let mut world = World::new(spec(job, settings), &[2]);
+    world.answers = Answers { cancels: false, splits: false, ..world.answers };
+    world.send(JobEvent::Start);
+    world.unanswered.clear();
+    world.run_all();
+    world.send(JobEvent::Cancel);
+    assert_eq!(world.core.status(), JobStatus::Cancelling);
+    world
+}
+
+fn listing_fails(world: &mut World, error: TaskError) {
+    world.send(JobEvent::SplitsEnumerated { vertex: VertexId::of_name("split"), result: Err(error) });
+}
+
+// P133
+#[test]
+fn a_failure_that_ends_the_job_fails_it_while_it_is_cancelled_too() {
+    let cases = [
+        (JobSettings::default(), TaskError::new("no such folder")),
+        (restarting(0), TaskError::new("no such folder").non_recoverable()),
+    ];
+    for (settings, error) in cases {
+        let mut world = cancelling_while_listing(settings);
+        world.log();
+        listing_fails(&mut world, error);
+        assert_eq!(world.core.status(), JobStatus::Failing);
+        assert_eq!(cancel_requests(&mut world), 0, "all were asked already");
+        world.answer_held();
+        assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Failed);
+        let picture = world.picture();
+        assert!(picture.exceptions[0].stacktrace.contains("no such folder"), "{:?}", picture.exceptions);
+        assert_eq!(picture.restarts, 0);
+    }
+}
+
+// P133: and the user may still have it cancelled (P132).
+#[test]
+fn a_job_that_fails_while_it_is_cancelled_can_be_cancelled_again() {
+    let mut world = cancelling_while_listing(JobSettings::default());
+    listing_fails(&mut world, TaskError::new("no such folder"));
+    world.send(JobEvent::Cancel);
+    world.answer_held();
+    assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Canceled);
+}
+
+// P135
+#[test]
+fn a_failure_that_could_restart_the_job_restarts_nothing_while_it_is_cancelled() {
+    let mut world = cancelling_while_listing(restarting(0));
+    listing_fails(&mut world, TaskError::new("no such folder"));
+    world.pass(1_000);
+    assert_eq!(world.core.status(), JobStatus::Cancelling);
+    world.answer_held();
+    assert_eq!(world.ended.as_ref().expect("over").0, JobStatus::Canceled);
+    let picture = world.picture();
+    assert_eq!((picture.exceptions.len(), picture.restarts), (1, 0));
+    assert!(world.states().iter().all(|line| line.contains("#0")), "{:?}", world.states());
+}
+
 // P130, P093
 #[test]
 fn a_cancel_withdraws_all_slot_requests() {
