@@ -19,7 +19,7 @@ pub mod partition_release;
 pub mod partition_tracker;
 pub mod regions;
 pub mod restart_strategy;
-mod scc;
+pub(crate) mod scc;
 pub mod slot_manager;
 pub mod snapshot;
 pub mod status;

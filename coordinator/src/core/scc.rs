@@ -25,6 +25,19 @@ pub(crate) fn components(nodes: usize, edges: &[(u32, u32)]) -> Vec<u32> {
     search.component
 }
 
+/// The nodes that are on a cycle, in order: those that share their component with another node, or have an edge to
+/// themselves.
+pub(crate) fn on_cycle(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
+    let components = components(nodes, edges);
+    let mut sizes = vec![0_u32; nodes];
+    components.iter().for_each(|&component| sizes[component as usize] += 1);
+    let mut is_on_cycle: Vec<bool> = components.iter().map(|&component| sizes[component as usize] > 1).collect();
+    for &(from, _) in edges.iter().filter(|(from, to)| from == to) {
+        is_on_cycle[from as usize] = true;
+    }
+    (0..nodes).filter(|&node| is_on_cycle[node]).collect()
+}
+
 struct Search {
     successors: Csr,
     /// When a node was first seen.
@@ -111,6 +124,13 @@ mod tests {
     }
 
     // P026
+    #[test]
+    fn what_is_before_or_behind_a_cycle_is_not_on_it() {
+        assert_eq!(on_cycle(5, &[(0, 1), (1, 2), (2, 1), (2, 3), (3, 4)]), [1, 2]);
+        assert_eq!(on_cycle(3, &[(0, 1), (1, 1), (1, 2)]), [1]);
+        assert_eq!(on_cycle(2, &[(0, 1)]), [] as [usize; 0]);
+    }
+
     #[test]
     fn without_a_cycle_every_node_is_alone() {
         assert_eq!(groups(3, &[]), [[0], [1], [2]]);

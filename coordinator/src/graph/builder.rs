@@ -10,6 +10,7 @@ use super::job::{Edge, JobGraph, JobGraphError, JobKind, MAX_PARALLELISM, Vertex
 use super::partition::{ResultPartitionType, ShipStrategy};
 use super::user::{Operator, Source, SplitSource, TaskError, TaskInfo};
 use crate::core::regions::deadlocked_vertices;
+use crate::core::scc;
 use crate::core::topology::LogicalGraph;
 
 /// A vertex of a graph under construction.
@@ -187,6 +188,14 @@ impl JobGraphBuilder {
         Ok(())
     }
 
+    /// The vertices that are on a cycle. What is only behind one is not named: nobody has to mend it.
+    fn cyclic(&self) -> Vec<String> {
+        let end = |vertex: usize| u32::try_from(vertex).expect("far fewer vertices than 2^32");
+        let edges: Vec<_> = self.edges.iter().map(|edge| (end(edge.from), end(edge.to))).collect();
+        let on_cycle = scc::on_cycle(self.vertices.len(), &edges);
+        on_cycle.into_iter().map(|vertex| self.vertices[vertex].name.clone()).collect()
+    }
+
     /// Kahn's algorithm, keeping the order of insertion among vertices that are ready.
     fn sorted(self) -> Result<JobGraph, JobGraphError> {
         let mut open: Vec<usize> =
@@ -203,8 +212,7 @@ impl JobGraphBuilder {
             }
         }
         if order.len() < self.vertices.len() {
-            let stuck = (0..open.len()).filter(|&v| open[v] > 0).map(|v| self.vertices[v].name.clone()).collect();
-            return Err(JobGraphError::Cyclic(stuck));
+            return Err(JobGraphError::Cyclic(self.cyclic()));
         }
         let mut position = vec![0; order.len()];
         for (new, &old) in order.iter().enumerate() {
@@ -270,6 +278,17 @@ mod tests {
         for fine in [[B, P, P, P], [B, B, B, B], [P, P, B, B], [B, B, P, P]] {
             assert!(diamond(fine).is_ok(), "{fine:?}");
         }
+    }
+
+    #[test]
+    fn a_cycle_is_named_and_what_is_before_or_behind_it_is_not() {
+        let mut job = JobGraph::builder("cycle", JobKind::Batch);
+        let a = job.source("a", 1, |_| Ok(Box::new(Nothing)));
+        let [b, c, d] = ["b", "c", "d"].map(|name| job.operator(name, 1, |_| Ok(Box::new(Nothing))));
+        for (from, to) in [(a, b), (b, c), (c, b), (c, d)] {
+            job.connect(from, to, ShipStrategy::Hash, ResultPartitionType::Blocking);
+        }
+        assert_eq!(job.build().unwrap_err(), JobGraphError::Cyclic(vec!["b".to_owned(), "c".to_owned()]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DataSet, DynamicGraph, Growth, LogicalEdge, LogicalGraph, Shape, Spans, Topology, small};
 use crate::core::csr::Csr;
+use crate::core::scc;
 use crate::graph::job::MAX_PARALLELISM;
 
 /// A graph that cannot be executed.
@@ -12,7 +13,7 @@ pub enum TopologyError {
     /// There is no topological order; an edge from a vertex to itself counts.
     #[error("the job graph has a cycle through {}", vertices.join(", "))]
     Cyclic {
-        /// Vertices on or behind the cycle.
+        /// Vertices on a cycle.
         vertices: Vec<String>,
     },
     /// Edges that share a data set differ in their pattern.
@@ -154,23 +155,11 @@ fn data_sets(graph: &LogicalGraph) -> Result<(Vec<DataSet>, Vec<u32>), TopologyE
     Ok((sets, set_of_edge))
 }
 
-/// Kahn's algorithm; what it cannot remove is on or behind a cycle.
+/// A vertex is on a cycle if it shares its strongly connected component with another one, or has an edge to itself.
 fn check_acyclic(graph: &LogicalGraph) -> Result<(), TopologyError> {
-    let outputs = Csr::new(graph.vertices.len(), graph.edges.iter().map(|edge| edge.from));
-    let mut open = vec![0_u32; graph.vertices.len()];
-    graph.edges.iter().for_each(|edge| open[edge.to] += 1);
-    let mut ready: Vec<usize> = (0..open.len()).filter(|&vertex| open[vertex] == 0).collect();
-    while let Some(vertex) = ready.pop() {
-        for &edge in outputs.row(vertex) {
-            let to = graph.edges[edge as usize].to;
-            open[to] -= 1;
-            if open[to] == 0 {
-                ready.push(to);
-            }
-        }
-    }
-    let vertices: Vec<String> =
-        (0..open.len()).filter(|&v| open[v] > 0).map(|v| graph.vertices[v].name.clone()).collect();
+    let edges: Vec<(u32, u32)> = graph.edges.iter().map(|edge| (small(edge.from), small(edge.to))).collect();
+    let on_cycle = scc::on_cycle(graph.vertices.len(), &edges);
+    let vertices: Vec<String> = on_cycle.into_iter().map(|vertex| graph.vertices[vertex].name.clone()).collect();
     if vertices.is_empty() { Ok(()) } else { Err(TopologyError::Cyclic { vertices }) }
 }
 

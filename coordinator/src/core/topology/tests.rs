@@ -119,6 +119,8 @@ fn each_consumer_of_a_partition_reads_a_subpartition_of_its_own() {
 fn graphs_that_cannot_be_executed_are_refused_by_name() {
     let refused = |graph: LogicalGraph| Topology::build(graph).unwrap_err().to_string();
     assert_eq!(refused(graph("a b c", "a-b:B b-c:P c-b:B")), "the job graph has a cycle through b, c");
+    let behind = graph("a b c d e", "a-b:B b-c:P c-b:B c-d:B d-e:B");
+    assert_eq!(refused(behind), "the job graph has a cycle through b, c");
     assert_eq!(refused(graph("a b", "b-b:B a-b:B")), "the job graph has a cycle through b");
     assert_eq!(refused(graph("a b*0", "a-b:B")), "vertex `b` has parallelism 0; it must be from 1 to 32768");
     assert_eq!(refused(graph("a*32769", "")), "vertex `a` has parallelism 32769; it must be from 1 to 32768");
