@@ -25,6 +25,7 @@
 //! | [`report`] | run folders, `report.md`, `summary.json`, JUnit |
 //! | [`args`] | the command line of a test binary: libtest's flags, nextest's contract |
 //! | [`plural`] | numbers of things, in words |
+//! | [`nearest`] | "did you mean …?" |
 //! | [`verdict`] | the eight verdicts, how they combine, exit codes |
 //!
 //! An oracle never asks the target anything: it reads the [`timeline::Timeline`], so a recorded run can be judged
@@ -37,6 +38,7 @@ mod guard;
 pub mod inject;
 pub mod job;
 mod main_function;
+pub mod nearest;
 pub mod observe;
 pub mod oracle;
 pub mod plan;

@@ -17,7 +17,7 @@ mod cases;
 mod error;
 mod json;
 mod live;
-pub(crate) mod names;
+mod names;
 mod picture;
 mod question;
 mod rest;

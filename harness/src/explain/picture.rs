@@ -11,6 +11,7 @@ use stormproof_coordinator::graph::{DistributionPattern, ResultPartitionType};
 
 use super::error::ExplainError;
 use super::names;
+use crate::nearest::nearest;
 use crate::oracle::model::{Exchange, Partition, Task};
 use crate::oracle::observed::ObservedGraph;
 use crate::timeline::{ObservedPlan, TaskFact, TaskName};
@@ -168,7 +169,7 @@ impl Picture {
     fn known_vertex(&self, wanted: &str) -> Result<usize, ExplainError> {
         self.vertex(wanted).ok_or_else(|| {
             let names = self.observed.graph.vertices.iter().map(|(name, _)| name.as_str());
-            ExplainError::UnknownVertex { name: wanted.to_owned(), nearest: names::nearest(wanted, names) }
+            ExplainError::UnknownVertex { name: wanted.to_owned(), nearest: nearest(wanted, names) }
         })
     }
 
@@ -225,7 +226,7 @@ impl Picture {
                 name: name.to_owned(),
                 nearest: match known.is_empty() {
                     true => "; no task's place is known (from files: give a --vertex-file for each vertex)".to_owned(),
-                    false => names::nearest(name, known.into_iter()),
+                    false => nearest(name, known.into_iter()),
                 },
             });
         }

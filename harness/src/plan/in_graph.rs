@@ -5,7 +5,7 @@
 use std::slice;
 
 use super::{FaultSpec, Party, Plan, PlannedFault, Trigger};
-use crate::explain::names::nearest;
+use crate::nearest::nearest;
 use crate::plural::counted;
 use crate::timeline::ObservedPlan;
 
