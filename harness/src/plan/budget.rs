@@ -3,7 +3,7 @@
 //! What a fault would touch is known once its victim is found. A fault that would go beyond the budget is not injected:
 //! nothing of it was done, everything else is healed, and the run is *refused*.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -20,11 +20,14 @@ pub struct Budget {
     pub concurrent: u32,
     /// Longest time that one fault lasts; then it is healed, whatever its plan waits for.
     pub duration: Duration,
+    /// Hosts other than this machine that may be hurt, if the environment allows it as well (see
+    /// [`ALLOW_REMOTE`](super::ALLOW_REMOTE)).
+    pub hosts: BTreeSet<String>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { targets: 5, percent: 50, concurrent: 3, duration: Duration::from_secs(600) }
+        Self { targets: 5, percent: 50, concurrent: 3, duration: Duration::from_secs(600), hosts: BTreeSet::new() }
     }
 }
 
@@ -50,7 +53,7 @@ pub struct OverBudget {
     /// What has used it up: targets that are or were hurt, and by which faults.
     pub used_up: Box<[(Hurt, String)]>,
     /// The budget, in words.
-    pub budget: Budget,
+    pub budget: Box<Budget>,
 }
 
 fn already(used_up: &[(Hurt, String)]) -> String {
@@ -60,10 +63,14 @@ fn already(used_up: &[(Hurt, String)]) -> String {
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { targets, percent, concurrent, duration } = self;
+        let Self { targets, percent, concurrent, duration, hosts } = self;
         let (targets, concurrent) = (counted(*targets, "target"), counted(*concurrent, "fault"));
         let seconds = duration.as_secs();
-        write!(f, "{targets}, {concurrent} at the same time, {percent} % of the executors, {seconds} s for each fault")
+        let hosts: String = hosts.iter().map(|host| format!(" and {host}")).collect();
+        write!(
+            f,
+            "{targets}, {concurrent} at the same time, {percent} % of the executors, {seconds} s for each fault, on this machine{hosts}"
+        )
     }
 }
 
@@ -83,7 +90,7 @@ impl Budget {
     ) -> Result<(), OverBudget> {
         let over = |would_be: String, used_up: Vec<(Hurt, String)>| {
             let (fault, target) = (fault.to_owned(), asked.target.clone());
-            Err(OverBudget { fault, target, would_be, used_up: used_up.into(), budget: self.clone() })
+            Err(OverBudget { fault, target, would_be, used_up: used_up.into(), budget: Box::new(self.clone()) })
         };
         let limit = |most: u32| usize::try_from(most).unwrap_or(usize::MAX);
         let faults = now.len() + 1;
@@ -134,7 +141,7 @@ mod tests {
         let error = over(&budget, &executor(3), &[], &[executor(1), link()], 9).expect_err("too many").to_string();
         let expected = "`it` would hurt executor-3: that makes 3 targets (already hurt: executor-1 by `hurts executor-1`, \
                         proxy store by `hurts proxy store`), and the plan's budget is 2 targets, 1 fault at the same time, \
-                        50 % of the executors, 600 s for each fault";
+                        50 % of the executors, 600 s for each fault, on this machine";
         assert_eq!(error, expected);
         let error = over(&budget, &link(), &[executor(1)], &[executor(2)], 9).expect_err("two at once").to_string();
         assert!(error.contains("(already hurt: executor-1 by `hurts executor-1`)"), "those that are over: {error}");

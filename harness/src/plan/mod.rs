@@ -5,6 +5,7 @@
 mod budget;
 mod facts;
 mod fault_spec;
+mod hosts;
 mod in_graph;
 mod party;
 mod trigger;
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub use budget::{Budget, Hurt, OverBudget};
 pub use facts::Facts;
 pub use fault_spec::FaultSpec;
+pub use hosts::{ALLOW_REMOTE, HostNotAllowed, admit_host, is_remote_allowed};
 pub use in_graph::NotInGraph;
 pub use party::Party;
 pub use stormproof_chaos::fault::{FailureKind as UserCodeFailure, UserCodeRule};

@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use stormproof_chaos::journal::Journal;
+use stormproof_chaos::toxiproxy::ApiUrl;
 use tokio::time::{Instant, sleep, timeout};
 
 pub use options::{Progress, RunOptions, Silent};
@@ -20,7 +21,9 @@ pub use outcome::Outcome;
 pub(crate) use self::held::HEAL_DEADLINE;
 use self::held::HeldFaults;
 use crate::observe::Observer;
-use crate::plan::{FAULTS_PLACEHOLDER, Facts, JobCall, NotInGraph, OUTPUT_PLACEHOLDER, Plan, PlanError, Trigger};
+use crate::plan::{
+    FAULTS_PLACEHOLDER, Facts, JobCall, NotInGraph, OUTPUT_PLACEHOLDER, Plan, PlanError, Trigger, admit_host,
+};
 use crate::probe::{ProbeConfig, Prober, ask_job};
 use crate::report::TIMELINE;
 use crate::role::chain;
@@ -194,6 +197,10 @@ impl<'a> Runner<'a> {
             self.outcome(Verdict::Skipped, lacks(self.target.name(), *missing));
             return;
         }
+        if let Err(reason) = self.check_hosts() {
+            self.outcome(Verdict::Refused, reason);
+            return;
+        }
         let stop = self.options.stop.clone();
         let ended = tokio::select! {
             () = self.run_job() => true,
@@ -204,6 +211,18 @@ impl<'a> Runner<'a> {
             stopped(&self.recorder);
         }
         self.held.heal_all().await;
+    }
+
+    /// Whether the plan may hurt all that its faults would call.
+    fn check_hosts(&self) -> Result<(), String> {
+        for fault in &self.plan.faults {
+            for server in self.target.servers(&fault.spec) {
+                let api = ApiUrl::parse(&server).map_err(|error| chain(&error))?;
+                let admitted = admit_host(&api, &self.plan.budget.hosts, self.options.is_remote_allowed);
+                admitted.map_err(|error| format!("`{}` is not begun: {error}", fault.name))?;
+            }
+        }
+        Ok(())
     }
 
     async fn run_job(&mut self) {

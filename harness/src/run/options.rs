@@ -8,6 +8,7 @@ use std::time::Duration;
 use stormproof_chaos::journal::DEFAULT_TTL;
 use tokio_util::sync::CancellationToken;
 
+use crate::plan::is_remote_allowed;
 use crate::target::bundled::PartChoices;
 
 /// Told what a run is doing.
@@ -37,6 +38,8 @@ pub struct RunOptions {
     pub repeat: String,
     /// For how long a fault stays once this process no longer renews its lease.
     pub lease_ttl: Duration,
+    /// Hosts other than this machine may be hurt, if the plan names them; as the environment says unless set.
+    pub is_remote_allowed: bool,
     /// Who is told.
     pub progress: Arc<dyn Progress>,
     /// Once it is cancelled the run ends early: everything is healed and torn down, and the verdict is *invalid*.
@@ -53,6 +56,7 @@ impl RunOptions {
             parts: PartChoices::default(),
             repeat: repeat.into(),
             lease_ttl: DEFAULT_TTL,
+            is_remote_allowed: is_remote_allowed(),
             progress: Arc::new(Silent),
             stop: CancellationToken::new(),
         }

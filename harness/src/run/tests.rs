@@ -22,6 +22,9 @@ use crate::timeline::{Losses, Timeline};
 /// The job of every run here; it has finished when it is looked at first.
 const JOB: &str = "j";
 
+/// The proxy of most runs here; nobody calls it.
+const HERE: &str = "http://127.0.0.1:8474";
+
 /// How a fault misbehaves, and in which step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Misdeed {
@@ -90,6 +93,8 @@ struct Stage {
     rest: RestClient,
     fault: Scripted,
     takes_jobs: bool,
+    /// Base URL of the proxy that faults are done in.
+    proxy: &'static str,
     capabilities: BTreeSet<Capability>,
 }
 
@@ -130,6 +135,10 @@ impl Target for Stage {
             return Err(TargetError::NoVictim { what, hint });
         }
         Ok((Box::new(self.fault.clone()), Losses::default()))
+    }
+
+    fn servers(&self, _: &FaultSpec) -> Vec<String> {
+        vec![self.proxy.to_owned()]
     }
 
     fn store_requests(&self, _: u64) -> Vec<StoreRequest> {
@@ -176,16 +185,36 @@ async fn run_plan(plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
     // How its tasks fared is not the question.
     job["vertices"] = serde_json::json!([]);
     job["plan"]["nodes"] = serde_json::json!([]);
-    run_plan_of(job, plan, misdeed, takes_jobs).await
+    run_plan_of(job, plan, misdeed, takes_jobs, HERE).await
 }
 
-/// Runs `plan`, whose job is told of as `job`.
-async fn run_plan_of(job: serde_json::Value, mut plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
+/// Runs `plan`, whose job is told of as `job` and whose faults are done in `proxy`. The environment allows hosts
+/// elsewhere.
+async fn run_plan_of(
+    job: serde_json::Value,
+    plan: Plan,
+    misdeed: Misdeed,
+    takes_jobs: bool,
+    proxy: &'static str,
+) -> Came {
+    let none = serde_json::json!({ "exceptionHistory": { "entries": [], "truncated": false } });
+    run_plan_failing(job, plan, misdeed, takes_jobs, proxy, &none).await
+}
+
+/// The same, whose failures are told of as `failures`.
+async fn run_plan_failing(
+    job: serde_json::Value,
+    mut plan: Plan,
+    misdeed: Misdeed,
+    takes_jobs: bool,
+    proxy: &'static str,
+    failures: &serde_json::Value,
+) -> Came {
     let server = Server::start().await;
     for (path, body) in [
         ("jobs/j", job.to_string()),
         ("taskmanagers", r#"{"taskmanagers": []}"#.to_owned()),
-        ("jobs/j/exceptions", r#"{"exceptionHistory": {"entries": [], "truncated": false}}"#.to_owned()),
+        ("jobs/j/exceptions", failures.to_string()),
         ("jobs/j/metrics", "[]".to_owned()),
     ] {
         server.answer(&format!("GET /{path}"), 200, &body);
@@ -195,10 +224,11 @@ async fn run_plan_of(job: serde_json::Value, mut plan: Plan, misdeed: Misdeed, t
         rest: RestClient::new(vec![server.url.clone()]).expect("an address"),
         fault: fault.clone(),
         takes_jobs,
+        proxy,
         capabilities: BTreeSet::from([Capability::StoreLink, Capability::UserCode]),
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let options = RunOptions::new(folder.path(), "again");
+    let options = RunOptions { is_remote_allowed: true, ..RunOptions::new(folder.path(), "again") };
     plan.deadline = Duration::from_secs(20);
     let recorder = begin_record(&plan, &options, &bundled_config(&plan, &options)).expect("recorded");
     let path = folder.path().join("journal");
@@ -330,6 +360,22 @@ async fn a_fault_beyond_the_budget_is_refused_and_everything_else_healed() {
 }
 
 #[tokio::test]
+async fn a_host_that_the_budget_does_not_name_is_refused_before_anything_is_done() {
+    let plan = |hosts: &[&str]| {
+        Plan::new("stage::elsewhere", "", "job")
+            .fault("first", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
+            .budget(Budget { hosts: hosts.iter().map(ToString::to_string).collect(), ..Budget::default() })
+    };
+    let elsewhere = "http://staging:8474";
+    let came = run_plan_of(finished_job(), plan(&["production"]), Misdeed::None, false, elsewhere).await;
+    assert_eq!((came.verdict, came.open), (Verdict::Refused, 0), "{}", came.words);
+    assert!(came.words.contains("`first` is not begun: http://staging:8474 is not on this machine"), "{}", came.words);
+    assert!(came.calls.is_empty(), "{:?}", came.calls);
+    let came = run_plan_of(finished_job(), plan(&["staging"]), Misdeed::None, false, elsewhere).await;
+    assert_eq!((came.verdict, came.calls[0]), (Verdict::Precondition, "inject"), "{}", came.words);
+}
+
+#[tokio::test]
 async fn a_fault_is_healed_when_its_time_is_over_whatever_its_plan_waits_for() {
     let plan = Plan::new("stage::patient", "", "job")
         .fault("scripted", FaultSpec::RefuseStore, Trigger::BeforeSubmission)
@@ -348,7 +394,7 @@ async fn a_vertex_that_the_job_does_not_have_ends_the_run_at_once() {
     let name = job["vertices"][0]["name"].as_str().expect("a name").to_owned();
     let fail = |vertex: &str| FaultSpec::FailUserCode { vertex: vertex.to_owned(), subtask: 0 };
     let plan = Plan::new("stage::typo", "", "job").fault("fail", fail(&format!("{name}x")), Trigger::Never);
-    let came = run_plan_of(job, plan, Misdeed::None, true).await;
+    let came = run_plan_of(job, plan, Misdeed::None, true, HERE).await;
     assert_eq!((came.verdict, came.open), (Verdict::Invalid, 0), "{}", came.words);
     let why = format!("fault `fail`: job `job` has no vertex `{name}x`; did you mean `{name}`?");
     assert!(came.words.contains(&why), "{why}: {}", came.words);

@@ -150,6 +150,10 @@ pub trait Target: Send + Sync {
         tag: &str,
     ) -> Result<(Box<dyn Fault>, Losses), TargetError>;
 
+    /// Base URLs of the servers that are asked to do what `spec` describes, or of those that it hurts. None: only
+    /// processes and files of this machine.
+    fn servers(&self, spec: &FaultSpec) -> Vec<String>;
+
     /// Requests that reached the store with a sequence number of at least `since`.
     fn store_requests(&self, since: u64) -> Vec<StoreRequest>;
 

@@ -199,14 +199,14 @@ async fn run_all(
     let mut waiting = VecDeque::new();
     for (position, plan) in plans.into_iter().enumerate() {
         let timeline = folder.suite(&plan.name).map_err(|error| CommandError::bad_input(&error))?;
+        let run_dir = timeline.parent().unwrap_or(&timeline);
         let options = RunOptions {
-            run_dir: timeline.parent().unwrap_or(&timeline).to_owned(),
             seed: arguments.seed,
             parts: parts.clone(),
-            repeat: repeat_command(arguments, &plan.name),
             lease_ttl: arguments.lease.map_or(DEFAULT_TTL, Duration::from_secs),
             progress: Arc::<Board>::clone(&board),
             stop: end.clone(),
+            ..RunOptions::new(run_dir, repeat_command(arguments, &plan.name))
         };
         waiting.push_back((position, plan, options));
     }

@@ -56,7 +56,8 @@ fn lists_and_dry_runs_start_nothing() {
     let dry = sandbox.run(&["run", "--dry-run", "batch::executor_killed"]);
     assert!(dry.ended_quietly(0).stdout.contains("fault kill:") && dry.stdout.contains(", not healed\n"), "{dry:?}");
     assert!(!dry.stdout.contains("healed at the end of the run"), "a kill is for good: {dry:?}");
-    let budget = "at most 5 targets, 3 faults at the same time, 50 % of the executors, 600 s for each fault\n";
+    let budget =
+        "at most 5 targets, 3 faults at the same time, 50 % of the executors, 600 s for each fault, on this machine\n";
     assert!(dry.stdout.contains(budget), "{dry:?}");
     let dry = sandbox.run(&["run", "--dry-run", "--json", "batch::executor_killed"]).ended_quietly(0).json();
     assert_eq!(dry["suites"].as_array().map(Vec::len), Some(1), "{dry}");

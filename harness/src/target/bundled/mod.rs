@@ -240,6 +240,14 @@ impl Target for BundledCluster {
         faults::resolve(self, spec, timeline, job, tag)
     }
 
+    fn servers(&self, spec: &FaultSpec) -> Vec<String> {
+        match spec.needs() {
+            Capability::StoreLink => vec![self.link.client.base_url().to_owned()],
+            Capability::StoreRules => vec![self.store_endpoint()],
+            _ => vec![],
+        }
+    }
+
     fn store_requests(&self, since: u64) -> Vec<StoreRequest> {
         self.store.requests(since)
     }
