@@ -111,7 +111,7 @@ async fn hold_guarded(
     }
     let mut lease = match Lease::inject(fault, &journal).await {
         Ok(lease) => lease,
-        Err(error) => return Ok(Held { broke: Some(error), ..held }),
+        Err(error) => return Ok(Held { broke: Some(error), healed: Some(false), ..held }),
     };
     told(Moment::Injected);
     let injected = Instant::now();
@@ -120,7 +120,11 @@ async fn hold_guarded(
     held.interrupted = options.stop.is_cancelled();
     told(Moment::Healing);
     held.held_for = options.hold_for.map(|_| injected.elapsed());
-    match lease.heal(HEAL_DEADLINE).await {
+    let healed = lease.heal(HEAL_DEADLINE).await;
+    // One whose lease was lost is gone as well; only nobody knows since when.
+    let is_gone = matches!(healed, Ok(_) | Err(LeaseError::Lost { .. }));
+    held.healed = options.hold_for.map(|_| is_gone);
+    match healed {
         Ok(effect) => held.effect = effect,
         // What broke first says more.
         Err(error) => held.broke = held.broke.or(Some(error)),

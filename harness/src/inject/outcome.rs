@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stormproof_chaos::fault::{Description, Effect};
+use stormproof_chaos::fault::{Description, Effect, FaultError};
 use stormproof_chaos::lease::LeaseError;
+use stormproof_chaos::toxiproxy::ClientError;
 
 use crate::verdict::Verdict;
 
@@ -21,6 +22,9 @@ pub struct Held {
     pub effect: Effect,
     /// What went wrong first.
     pub broke: Option<LeaseError>,
+    /// A probe has seen that nothing of it is left; none if there was nothing to heal: it was not injected, or cannot be
+    /// taken back.
+    pub healed: Option<bool>,
     /// What may still be there, although the guardian tried to undo it as well.
     pub left: Option<String>,
     /// It was healed before its time because it was told to stop.
@@ -37,10 +41,21 @@ impl Held {
             held_for: None,
             effect: Effect::default(),
             broke: None,
+            healed: None,
             left: None,
             interrupted: false,
             journal,
         }
+    }
+
+    /// Whether the server that the fault was in was gone when it was asked: then nobody has seen what is left there.
+    #[must_use]
+    pub fn is_out_of_reach(&self) -> bool {
+        let is_unanswered = matches!(
+            &self.broke,
+            Some(LeaseError::Fault { source: FaultError::Proxy(ClientError::Transport { .. }), .. })
+        );
+        is_unanswered && self.healed != Some(true)
     }
 
     /// *Invalid* if the injector broke or something may be left, *vacuous* if nobody felt the fault, *inconclusive* if

@@ -14,15 +14,23 @@ use super::output::note;
 ///
 /// Call it before anything is started: a signal must not be lost, nor end us half-way.
 pub(super) fn at_signal() -> Result<CancellationToken, CommandError> {
-    watched("; the guardians tidy up")
+    at_signal_with(|| ())
 }
 
 /// The same for a command that has no guardians: what it serves ends with it.
 pub(super) fn at_signal_alone() -> Result<CancellationToken, CommandError> {
-    watched("")
+    watched("", || ())
 }
 
-fn watched(afterwards: &'static str) -> Result<CancellationToken, CommandError> {
+/// The same, for a command that has a result to print although it ends at the second signal: `last_words` does.
+pub(super) fn at_signal_with(last_words: impl FnOnce() + Send + 'static) -> Result<CancellationToken, CommandError> {
+    watched("; the guardians tidy up", last_words)
+}
+
+fn watched(
+    afterwards: &'static str,
+    last_words: impl FnOnce() + Send + 'static,
+) -> Result<CancellationToken, CommandError> {
     let watch = |kind| signal(kind).map_err(|error| CommandError::internal(&error));
     let (mut interrupt, mut terminate) = (watch(SignalKind::interrupt())?, watch(SignalKind::terminate())?);
     let stop = CancellationToken::new();
@@ -32,6 +40,7 @@ fn watched(afterwards: &'static str) -> Result<CancellationToken, CommandError> 
         told.cancel();
         either(&mut interrupt, &mut terminate).await;
         note(format_args!("stormproof: ended at the second signal without waiting{afterwards}"));
+        last_words();
         process::exit(i32::from(EXIT_INTERRUPTED));
     });
     Ok(stop)

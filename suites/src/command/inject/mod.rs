@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `arguments` | the command line |
+//! | `toxic` | the toxic that was asked for, checked
 //! | `victim` | what is to be broken, and what must not be |
 //! | `progress` | the time left |
 //! | `result` | what the fault did, and what that comes to |
@@ -10,9 +11,12 @@
 mod arguments;
 mod progress;
 mod result;
+mod toxic;
 mod victim;
 
 pub(super) use arguments::InjectArguments;
+
+use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 use stormproof::chaos::journal::DEFAULT_TTL;
@@ -21,7 +25,7 @@ use stormproof::target::TargetError;
 
 use self::arguments::{HoldArguments, OutputArguments};
 use self::progress::Watch;
-use self::result::{document, exit_code, lines};
+use self::result::{document, exit_code, lines, unverified};
 use self::victim::Victim;
 use super::output::say;
 use super::{CommandError, runtime, stop};
@@ -34,12 +38,17 @@ pub(super) fn inject(arguments: &InjectArguments) -> Result<u8, CommandError> {
     let OutputArguments { journal, json, dry_run } = arguments.fault.output();
     let hold_arguments = arguments.fault.hold();
     runtime()?.block_on(async {
-        let stop = stop::at_signal()?;
+        let unfinished = Arc::new(OnceLock::new());
+        let abandoned = Arc::clone(&unfinished);
+        let stop = stop::at_signal_with(move || abandoned.get().into_iter().for_each(say))?;
         let victim = Victim::find(&arguments.fault).await?;
         let hold_for = hold_arguments.map(|hold| hold.hold_for);
         if *dry_run {
             show(&victim, hold_arguments, *json);
             return Ok(0);
+        }
+        if *json {
+            unfinished.get_or_init(|| unverified(&victim.fault(ANY_TAG).describe(), victim.way()));
         }
         let lease_ttl = hold_arguments.map_or(DEFAULT_TTL, HoldArguments::lease_ttl);
         let options = HoldOptions { hold_for, lease_ttl, journal: journal.clone(), stop };

@@ -1,7 +1,7 @@
 //! What a fault came to: for people, as JSON, as an exit code.
 
 use serde_json::{Value, json};
-use stormproof::chaos::fault::FaultError;
+use stormproof::chaos::fault::{Description, FaultError};
 use stormproof::chaos::lease::LeaseError;
 use stormproof::chaos::process::ProcessError;
 use stormproof::inject::Held;
@@ -41,6 +41,10 @@ fn problems(held: &Held) -> Vec<String> {
         (_, Some(left)) => {
             Some(format!("it may still be there ({left}); `stormproof heal {}` tries again", held.journal.display()))
         }
+        (Some(_), None) if held.is_out_of_reach() => Some(
+            "nobody answers there any more, so nobody has seen whether it is gone; a proxy server that has ended took it along"
+                .to_owned(),
+        ),
         (Some(_), None) => Some("what there was of it is undone, but it proves nothing; inject it again".to_owned()),
         (None, None) => None,
     };
@@ -80,10 +84,29 @@ pub(super) fn document(held: &Held, way: Option<(&str, &str)>) -> Value {
         "injected": held.injected,
         "held-ms": held.held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         "interrupted": held.interrupted,
-        "heal-verified": held.verdict() != Verdict::Invalid,
+        // Nothing where there was nothing to heal.
+        "heal-verified": held.healed,
         // Nothing where nobody can know.
         "effects": if held.effect.is_unknown() { Value::Null } else { json!(held.effect.counts) },
         "problems": problems(held),
         "journal": held.journal.exists().then(|| held.journal.display().to_string()),
+    })
+}
+
+/// As JSON, of a fault that nobody waited for: how far it had come is not known.
+pub(super) fn unverified(what: &Description, way: Option<(&str, &str)>) -> Value {
+    json!({
+        "fault": what.kind,
+        "target": format!("{}{}", what.target, what.detail),
+        "listen": way.map(|(listen, _)| listen),
+        "upstream": way.map(|(_, upstream)| upstream),
+        "verdict": Verdict::Invalid.name(),
+        "injected": null,
+        "held-ms": null,
+        "interrupted": true,
+        "heal-verified": false,
+        "effects": null,
+        "problems": ["ended at the second signal without waiting for the heal; the guardian does it"],
+        "journal": null,
     })
 }

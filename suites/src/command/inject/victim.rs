@@ -2,16 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use stormproof::chaos::fault::{Fault, HangProcess, KillProcess, ProxyDown, ProxyToxics, SlowProcess};
 use stormproof::chaos::process::{OffLimits, ProcessError, ProcessId, victim};
 use stormproof::chaos::toxiproxy::{ApiUrl, Toxic, ToxiproxyClient};
+use stormproof::plan::{ALLOW_REMOTE, HostNotAllowed, admit_host, is_remote_allowed};
 
-use super::arguments::{FaultArguments, HoldArguments, PlaceArguments, ToxicArguments};
-use crate::command::{CommandError, settings};
+use super::arguments::{FaultArguments, HoldArguments, PlaceArguments};
+use super::toxic::{check_real, toxic};
+use crate::command::CommandError;
 
-/// Must be `1` as well before a host other than this machine is called.
-const ALLOW_REMOTE: &str = "STORMPROOF_ALLOW_REMOTE";
+/// In place of the lease's name where there is none yet.
+const ANY_LEASE: &str = "LEASE";
+
+/// How often a lease is renewed in its time to live.
+const RENEWALS: u8 = 3;
 
 /// A fault and what it will act on.
 pub(super) struct Victim {
@@ -46,7 +51,11 @@ impl Victim {
         let fault = match arguments {
             FaultArguments::Toxic(arguments) => {
                 let toxic = toxic(arguments)?;
-                Chosen::Toxic { at: Place::find(&arguments.place).await?, toxic }
+                let at = Place::find(&arguments.place).await?;
+                if !at.is_ours {
+                    check_real(&toxic, at.client.base_url())?;
+                }
+                Chosen::Toxic { at, toxic }
             }
             FaultArguments::Blackhole(arguments) => Chosen::Blackhole { at: Place::find(&arguments.place).await? },
             FaultArguments::Refuse(arguments) => {
@@ -110,11 +119,14 @@ impl Victim {
                 let path = format!("{}/proxies/{}/toxics", at.client.base_url(), at.proxy);
                 let add = |toxic: &Toxic| format!("POST {path} {}", json!(toxic));
                 let remove = |toxic: &Toxic| format!("DELETE {path}/{}", toxic.name);
-                fault.toxics().iter().map(add).chain(fault.toxics().iter().rev().map(remove)).collect()
+                let (add, remove) = (fault.toxics().iter().map(add), fault.toxics().iter().rev().map(remove));
+                self.leased(at, add.collect(), remove.collect())
             }
             Chosen::Refuse { at } => {
                 let path = format!("{}/proxies/{}", at.client.base_url(), at.proxy);
-                [false, true].map(|enabled| format!("PATCH {path} {}", json!({ "enabled": enabled }))).to_vec()
+                let [down, up] =
+                    [false, true].map(|enabled| vec![format!("PATCH {path} {}", json!({ "enabled": enabled }))]);
+                self.leased(at, down, up)
             }
             Chosen::Hang { process } => ["SIGSTOP", "SIGCONT"].map(|signal| format!("{signal} to {process}")).to_vec(),
             Chosen::Slow { process, percent } => {
@@ -126,6 +138,21 @@ impl Victim {
             }
             Chosen::Kill { process } => vec![format!("SIGKILL to {process}")],
         }
+    }
+
+    /// The same with the lease that they belong to. Whether a server knows leases is found out by asking for one.
+    fn leased(&self, at: &Place, done: Vec<String>, undone: Vec<String>) -> Vec<String> {
+        let leases = format!("{}/leases", at.client.base_url());
+        let body = json!({ "id": ANY_LEASE, "ttl_ms": u64::try_from(self.lease_ttl.as_millis()).unwrap_or(u64::MAX) });
+        let take = format!("POST {leases} {body}");
+        if !at.is_ours {
+            let take = format!("{take} (answered 404: it knows no leases)");
+            return [vec![take], done, undone].concat();
+        }
+        let every = self.lease_ttl.as_secs_f64() / f64::from(RENEWALS);
+        let renew = format!("PATCH {leases}/{ANY_LEASE} {body} (each {every:.1} s while it is held)");
+        let end = format!("DELETE {leases}/{ANY_LEASE}");
+        [vec![take], done, vec![renew], undone, vec![end]].concat()
     }
 }
 
@@ -161,21 +188,11 @@ fn process(pid: u32) -> Result<ProcessId, CommandError> {
     }
 }
 
-fn toxic(arguments: &ToxicArguments) -> Result<Toxic, CommandError> {
-    let toxic = Toxic::of_kind(&arguments.kind, arguments.stream).with_toxicity(arguments.toxicity);
-    let attributes = settings::pairs("--attribute", &arguments.attributes)?;
-    // A word that is no number is text: what values make sense is the server's business.
-    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| Value::from(text));
-    let toxic = attributes.iter().fold(toxic, |toxic, (name, text)| toxic.with(name, value(text)));
-    toxic.check().map_err(|error| CommandError::bad_input(&error))?;
-    Ok(toxic)
-}
-
 impl Place {
     async fn find(arguments: &PlaceArguments) -> Result<Self, CommandError> {
         let api = ApiUrl::parse(&arguments.proxy_api).map_err(|error| CommandError::bad_input(&error))?;
-        let is_remote_allowed = std::env::var(ALLOW_REMOTE).is_ok_and(|value| value == "1");
-        check_host(&api, &arguments.allowed_hosts, is_remote_allowed)?;
+        let named = arguments.allowed_hosts.iter().cloned().collect();
+        admit_host(&api, &named, is_remote_allowed()).map_err(|error| not_allowed(&error))?;
         let client = ToxiproxyClient::new(&api.url);
         let mut proxies = client.list().await.map_err(|error| CommandError::precondition(&error))?;
         let Some(found) = proxies.remove(&arguments.proxy) else {
@@ -201,33 +218,9 @@ impl Place {
     }
 }
 
-/// A host elsewhere is opted in twice: by its name, and by the environment.
-fn check_host(api: &ApiUrl, allowed: &[String], is_remote_allowed: bool) -> Result<(), CommandError> {
-    let is_named = allowed.iter().any(|host| host.eq_ignore_ascii_case(&api.host));
-    if api.is_on_loopback() || (is_named && is_remote_allowed) {
-        return Ok(());
-    }
-    Err(CommandError::refused(format!(
+fn not_allowed(error: &HostNotAllowed) -> CommandError {
+    CommandError::refused(format!(
         "{} is not on this machine; if it may be hurt, say so twice: with --allow-host {} and with {ALLOW_REMOTE}=1 in the environment",
-        api.url, api.host
-    )))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn checked(url: &str, allowed: &[&str], is_remote_allowed: bool) -> Result<(), u8> {
-        let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-        check_host(&ApiUrl::parse(url).unwrap(), &allowed, is_remote_allowed).map_err(|error| error.code)
-    }
-
-    #[test]
-    fn a_host_elsewhere_must_be_allowed_twice() {
-        assert_eq!(checked("http://127.0.0.1:8474", &[], false), Ok(()));
-        assert_eq!(checked("http://staging:8474", &["staging"], true), Ok(()));
-        assert_eq!(checked("http://staging:8474", &["staging"], false), Err(7));
-        assert_eq!(checked("http://staging:8474", &[], true), Err(7));
-        assert_eq!(checked("http://production:8474", &["staging"], true), Err(7));
-    }
+        error.url, error.host
+    ))
 }

@@ -132,6 +132,7 @@ fn a_process_is_killed_once() {
     let pid = bystander.pid().to_string();
     let result = ended(&sandbox.run(&["inject", "kill", "--pid", &pid, "--json"]), 0).json();
     assert_eq!((&result["effects"]["processes_killed"], &result["held-ms"]), (&1.into(), &().into()), "{result}");
+    assert!(result["heal-verified"].is_null(), "nothing was healed: {result}");
     let again = sandbox.run(&["inject", "kill", "--pid", &pid]);
     assert!(ended(&again, 6).stderr.contains("dead already"), "{again:?}");
     sandbox.assert_nothing_left();

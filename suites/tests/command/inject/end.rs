@@ -28,7 +28,8 @@ fn the_first_signal_heals_at_once_and_reports() {
 fn the_second_signal_does_not_wait_for_the_heal() {
     let sandbox = Sandbox::new();
     let (proxy, server) = ProxyServer::start(&sandbox);
-    let mut inject = sandbox.start(&on_proxy(&server, "blackhole", &["--for", "9min", "--lease", "600"]));
+    let json = ["--for", "9min", "--lease", "600", "--json"];
+    let mut inject = sandbox.start(&on_proxy(&server, "blackhole", &json));
     until_broken(&server);
     // It answers no more, so nothing can be healed.
     proxy.signal(Signal::STOP);
@@ -41,7 +42,9 @@ fn the_second_signal_does_not_wait_for_the_heal() {
     });
     let finished = inject.finish();
     assert!(ended(&finished, 130).stderr.contains("second signal"), "{finished:?}");
-    assert_eq!(finished.stdout, "", "nothing was verified");
+    let result = finished.json();
+    assert_eq!((&result["interrupted"], &result["heal-verified"]), (&true.into(), &false.into()), "{result}");
+    assert!(result["problems"][0].as_str().unwrap().contains("the guardian does it"), "{result}");
     proxy.signal(Signal::CONT);
     eventually("it is healed", DEADLINE, || server.is_whole().then_some(()));
 }
@@ -160,6 +163,10 @@ fn a_fault_that_ended_before_its_time_proves_nothing() {
     let result = ended(&inject.finish(), 3).json();
     assert_eq!((&result["verdict"], &result["heal-verified"]), (&"invalid".into(), &false.into()), "{result}");
     // Whether it was still being injected then is chance.
-    assert!(result["problems"][0].as_str().unwrap().contains("got no answer"), "{result}");
+    let problem = |number: usize| result["problems"][number].as_str().unwrap();
+    assert!(
+        problem(0).contains("got no answer") && problem(1).contains("nobody has seen whether it is gone"),
+        "{result}"
+    );
     sandbox.assert_nothing_left();
 }

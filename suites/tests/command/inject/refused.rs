@@ -42,8 +42,13 @@ fn what_must_not_be_hurt_is_refused_before_the_first_call() {
 fn bad_input_is_told_apart_from_what_is_not_there() {
     let sandbox = Sandbox::new();
     let (proxy, server) = ProxyServer::start(&sandbox);
-    let bad: [(&[&str], &str); 9] = [
-        (&["--type", "latencyy"], "invalid toxic type"),
+    let bad: [(&[&str], &str); 13] = [
+        (&["--type", "latencyy"], "did you mean `latency`"),
+        (&["--type", "packet_loss", "--dry-run"], "knows no packets"),
+        // P68
+        (&["--type", "bandwidth", "-a", "rate=-1", "--dry-run"], "rate is -1, must not be negative"),
+        (&["--type", "slicer", "-a", "average_size=5", "-a", "size_variation=9"], "must be below average_size"),
+        (&["--type", "latency", "-a", "latency=1.5", "--dry-run"], "write a whole number"),
         (&["--type", "bandwidth", "--attribute", "rat=1000"], "no attribute rat; it has rate"),
         (&["--type", "latency", "--attribute", "latncy=500"], "no attribute latncy; it has latency, jitter"),
         (
@@ -86,7 +91,20 @@ fn a_dry_run_names_each_call_and_makes_none() {
     let (proxy, server) = ProxyServer::start(&sandbox);
     let bystander = Bystander::start();
     let dry = sandbox.run(&on_proxy(&server, "toxic", &[&LATENCY[..], &["--dry-run"]].concat()));
-    for part in [", for 30 s:\n", "/proxies/db/toxics {", "\"latency\":200", "  DELETE http://"] {
+    let leases = [
+        format!("  POST {}/leases {{\"id\":\"LEASE\",\"ttl_ms\":10000}}\n", server.api),
+        format!("  PATCH {}/leases/LEASE ", server.api),
+        format!("  DELETE {}/leases/LEASE\n", server.api),
+    ];
+    for part in [
+        ", for 30 s:\n",
+        "/proxies/db/toxics {",
+        "\"latency\":200",
+        "  DELETE http://",
+        &leases[0],
+        &leases[1],
+        &leases[2],
+    ] {
         assert!(dry.ended_quietly(0).stdout.contains(part), "{part}: {dry:?}");
     }
     let dry = sandbox.run(&on_proxy(&server, "refuse", &["--dry-run", "--json"])).ended_quietly(0).json();
