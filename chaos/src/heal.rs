@@ -2,7 +2,7 @@
 //!
 //! Only what the run's own record names is touched, and only if its runner is gone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::guardian::{GuardianConfig, GuardianError, Sweep, sweep};
@@ -57,6 +57,14 @@ pub enum HealError {
         /// The folder.
         folder: PathBuf,
     },
+    /// It never became a run, but what tells of it stays.
+    #[error("could not remove {}", path.display())]
+    Unfinished {
+        /// Its record, as far as it was written.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Not everything could be dealt with.
     #[error(transparent)]
     Guardian(#[from] GuardianError),
@@ -65,6 +73,8 @@ pub enum HealError {
 /// Undoes what a dead run's journal has open, kills its processes and removes its work folders, as its guardian would
 /// have. Idempotent. A guardian that lives has the first turn, since two would get in each other's way; one that is
 /// stopped is continued for that.
+///
+/// A journal that is gone is a problem: what was still to be undone is not known, so what tells of the run is kept.
 ///
 /// # Errors
 /// When the run lives, or its record is not to be trusted: then nothing is touched. When its journal cannot be read.
@@ -79,7 +89,44 @@ pub fn heal(record: &RunRecord) -> Result<Healed, HealError> {
         return Err(HealError::NotOurs { tag: tag.clone(), folder: folder.clone() });
     }
     let guardian = record.guardian_process.and_then(wait_for);
-    Ok(Healed { guardian, sweep: sweep(&record.guardian)? })
+    if !has_lost_its_journal(record) {
+        return Ok(Healed { guardian, sweep: sweep(&record.guardian)? });
+    }
+    let mut sweep = sweep(&GuardianConfig { index: None, own_dir: None, ..record.guardian.clone() })?;
+    sweep.problems.push(format!(
+        "the fault journal {} is gone, so nobody can know whether anything is still broken; look for it, undo it by \
+         hand, then put an empty file there",
+        record.guardian.journal.display()
+    ));
+    Ok(Healed { guardian, sweep })
+}
+
+/// The journal is there before the guardian, and goes only with the run's own folder, as the last thing in it.
+fn has_lost_its_journal(record: &RunRecord) -> bool {
+    let GuardianConfig { journal, own_dir, .. } = &record.guardian;
+    let is_empty = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    let was_removed = own_dir.as_ref().is_some_and(|folder| !folder.exists() || is_empty(folder));
+    record.guardian_process.is_some() && !journal.exists() && !was_removed
+}
+
+/// Removes a record that never became whole (see [`indexed_unfinished`](crate::run_record::indexed_unfinished)), once
+/// its run is dead. There is nothing else of it: whatever a run does, it does after that.
+///
+/// # Errors
+/// When the run lives, or the file system refuses.
+pub fn heal_unfinished(path: &Path) -> Result<Healed, HealError> {
+    // A tag begins with the runner's pid, and there may be no more of the record than that.
+    let tag = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let pid = tag.split('-').next().and_then(|pid| pid.parse().ok());
+    if let Some(runner) = pid.and_then(|pid| ProcessId::of(pid).ok()).filter(ProcessId::is_alive) {
+        return Err(HealError::Alive { tag, runner });
+    }
+    match std::fs::remove_file(path) {
+        // It became whole meanwhile, or somebody else heals.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Healed::default()),
+        Err(source) => Err(HealError::Unfinished { path: path.to_owned(), source }),
+        Ok(()) => Ok(Healed { sweep: Sweep { removed: vec![path.to_owned()], ..Sweep::default() }, guardian: None }),
+    }
 }
 
 /// Lets a guardian finish; `None` if it is gone.
@@ -104,6 +151,7 @@ mod tests {
     use super::*;
     use crate::journal::{Journal, Undo};
     use crate::process::RUN_TAG_VARIABLE;
+    use crate::run_record::{indexed, indexed_unfinished};
 
     fn child(tag: &str) -> Child {
         let mut command = Command::new("cat");
@@ -161,6 +209,62 @@ mod tests {
         for child in [&mut runner, &mut left] {
             child.wait().expect("reaped");
         }
+    }
+
+    #[test]
+    fn a_journal_that_is_gone_leaves_everything_unknown() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (mut runner, mut guardian) = (child("another"), child("another"));
+        let [id, process] = [&runner, &guardian].map(|child| ProcessId::of(child.id()).expect("it runs"));
+        let guarded = record(folder.path(), id, &format!("heal-unknown-test-{}", std::process::id()));
+        let guarded = RunRecord { guardian_process: Some(process), ..guarded };
+        for child in [&mut runner, &mut guardian] {
+            child.kill().expect("killed");
+            child.wait().expect("reaped");
+        }
+        std::fs::remove_file(&guarded.guardian.journal).expect("removed");
+        let healed = heal(&guarded).expect("as far as it goes");
+        assert!(healed.sweep.problems[0].contains("is gone, so nobody can know"), "{healed:?}");
+        assert_eq!(healed.sweep.removed, guarded.guardian.work_dirs, "what is known is done");
+        assert!(folder.path().join("index.json").exists(), "it is asked about again");
+        std::fs::write(&guarded.guardian.journal, b"").expect("written");
+        assert_eq!(heal(&guarded).expect("healed"), Healed::default());
+        assert!(!folder.path().join("index.json").exists());
+        // Nothing was done before the guardian was at work, nor after the run's own folder was emptied.
+        let unguarded = RunRecord { guardian_process: None, ..guarded.clone() };
+        let own_dir = folder.path().join(format!("{WORK_FOLDER_PREFIX}{}", guarded.guardian.tag));
+        std::fs::create_dir(&own_dir).expect("made");
+        let config = GuardianConfig { own_dir: Some(own_dir), ..guarded.guardian.clone() };
+        let emptied = RunRecord { guardian: config, ..guarded };
+        std::fs::remove_file(&emptied.guardian.journal).expect("removed");
+        for record in [emptied, unguarded] {
+            assert_eq!(heal(&record).expect("healed").sweep.problems, Vec::<String>::new(), "{record:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_never_became_whole_is_removed_once_its_run_is_dead() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut runner = child("another");
+        let path = folder.path().join(format!("{}-1a.unfinished", runner.id()));
+        std::fs::write(&path, b"{\"runn").expect("written");
+        let only = std::slice::from_ref(&path);
+        assert_eq!(indexed_unfinished(folder.path()).expect("listed"), only);
+        assert!(matches!(heal_unfinished(&path), Err(HealError::Alive { .. })));
+        runner.kill().expect("killed");
+        runner.wait().expect("reaped");
+        assert_eq!(heal_unfinished(&path).expect("healed").sweep.removed, only);
+        assert_eq!(heal_unfinished(&path).expect("healed"), Healed::default());
+        let whole = path.with_extension("json");
+        for written in [&path, &whole] {
+            std::fs::write(written, b"{}").expect("written");
+        }
+        assert_eq!(
+            indexed_unfinished(folder.path()).expect("listed"),
+            Vec::<PathBuf>::new(),
+            "the record goes with it"
+        );
+        assert_eq!(indexed(folder.path()).expect("listed"), [whole]);
     }
 
     #[test]

@@ -141,10 +141,13 @@ impl RunRecord {
     }
 }
 
+/// What the name of a record ends in until it is whole.
+const UNFINISHED: &str = "unfinished";
+
 /// Where a record is until it is whole. Nobody takes a name that does not end in `.json` for a record; whoever removes
 /// the record removes this as well, since its writer may have been killed.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
-    path.with_extension("unfinished")
+    path.with_extension(UNFINISHED)
 }
 
 /// All records in the index folder `folder`, in order of their names. No folder: none.
@@ -152,9 +155,25 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
 /// # Errors
 /// When it cannot be listed.
 pub fn indexed(folder: &Path) -> Result<Vec<PathBuf>, RunRecordError> {
+    ending_in(folder, "json")
+}
+
+/// Records in the index folder `folder` that never became whole, in order of their names: their writers are at it, or
+/// were killed.
+///
+/// # Errors
+/// When it cannot be listed.
+pub fn indexed_unfinished(folder: &Path) -> Result<Vec<PathBuf>, RunRecordError> {
+    let mut found = ending_in(folder, UNFINISHED)?;
+    found.retain(|path| !path.with_extension("json").exists());
+    Ok(found)
+}
+
+/// No folder: none.
+fn ending_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, RunRecordError> {
     match entries(folder) {
         Err(RunRecordError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(vec![]),
-        other => Ok(other?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect()),
+        other => Ok(other?.into_iter().filter(|path| path.extension().is_some_and(|end| end == extension)).collect()),
     }
 }
 

@@ -153,6 +153,13 @@ impl Prepared {
         let record = self.record()?;
         let folder = self.config.journal.parent().unwrap_or(&self.config.journal);
         let claim = FolderClaim::take(folder).map_err(TargetError::Record)?;
+        // From here on a run without a journal is one that has lost it.
+        let journal = &self.config.journal;
+        std::fs::OpenOptions::new().create(true).append(true).open(journal).map_err(|source| TargetError::File {
+            action: "create",
+            path: journal.clone(),
+            source,
+        })?;
         // For `stormproof heal`, should runner and guardian die before anybody else knows of them.
         record.write(&self.config.journal.with_file_name(RUN_RECORD)).map_err(TargetError::Record)?;
         let guardian = launcher.launch(Role::Guardian, "guardian", &record, &self.log).await?;

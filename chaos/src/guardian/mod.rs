@@ -150,20 +150,39 @@ pub fn sweep(config: &GuardianConfig) -> Result<Sweep, GuardianError> {
 
 /// Removes what only tells of the run. The index comes last: what it names is found until it is gone.
 fn forget(config: &GuardianConfig, sweep: &mut Sweep) {
-    type Remove = fn(&Path) -> io::Result<()>;
-    let unfinished = config.index.as_deref().map(unfinished);
-    let in_order: [(Option<&Path>, Remove); 3] = [
-        (config.own_dir.as_deref(), |path| std::fs::remove_dir_all(path)),
-        (unfinished.as_deref(), |path| std::fs::remove_file(path)),
-        (config.index.as_deref(), |path| std::fs::remove_file(path)),
-    ];
-    for (path, remove) in in_order {
-        if let Some(path) = path
-            && let Err(error) = remove(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
+    let GuardianConfig { journal, index, own_dir, .. } = config;
+    let unfinished = index.as_deref().map(unfinished);
+    let records = [unfinished.as_deref(), index.as_deref()].into_iter().flatten();
+    let own_dir = own_dir.iter().map(|folder| (folder.as_path(), remove_own(folder, journal)));
+    for (path, removed) in own_dir.chain(records.map(|record| (record, gone_is_removed(std::fs::remove_file(record)))))
+    {
+        if let Err(error) = removed {
             return sweep.problems.push(format!("could not remove {}: {error}", path.display()));
         }
+    }
+}
+
+/// Removes the run's own folder, and in it the journal last: whoever finds the folder empty knows that it was about to
+/// go, and that nothing was left to undo.
+fn remove_own(folder: &Path, journal: &Path) -> io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path != journal {
+            gone_is_removed(if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) })?;
+        }
+    }
+    gone_is_removed(std::fs::remove_file(journal))?;
+    gone_is_removed(std::fs::remove_dir(folder))
+}
+
+fn gone_is_removed(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -36,7 +36,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// A line in the middle that is not ours.
-    #[error("line {line} of the fault journal {} cannot be read; undo by hand what it says, then delete it", path.display())]
+    #[error("line {line} of the fault journal {} cannot be read; undo by hand what it says, then empty it", path.display())]
     Malformed {
         /// Which journal.
         path: PathBuf,

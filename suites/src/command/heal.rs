@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use stormproof::chaos::heal::{GuardianFound, HealError, Healed, heal as heal_run};
-use stormproof::chaos::run_record::{RunRecord, index_folder, indexed, records_at};
+use stormproof::chaos::heal::{GuardianFound, HealError, Healed, heal as heal_run, heal_unfinished};
+use stormproof::chaos::run_record::{RunRecord, RunRecordError, index_folder, indexed, indexed_unfinished, records_at};
 use stormproof::verdict::Verdict;
 
 use super::output::say;
@@ -36,14 +36,7 @@ struct Run {
 
 /// Undoes what runs have left whose runner and guardian are dead; the exit code.
 pub(super) fn heal(arguments: &HealArguments) -> Result<u8, CommandError> {
-    let records = if arguments.path.is_empty() {
-        index_folder().map_or_else(|| Ok(vec![]), |folder| indexed(&folder))
-    } else {
-        let found: Result<Vec<_>, _> = arguments.path.iter().map(|path| records_at(path)).collect();
-        found.map(|found| found.concat())
-    };
-    let records = records.map_err(|error| CommandError::bad_input(&error))?;
-    let runs: Vec<Run> = records.iter().map(|record| heal_one(record)).collect();
+    let runs = heal_all(&arguments.path).map_err(|error| CommandError::bad_input(&error))?;
     if arguments.json {
         say(json!({ "runs": runs.iter().map(document).collect::<Vec<_>>() }));
     } else {
@@ -57,18 +50,37 @@ pub(super) fn heal(arguments: &HealArguments) -> Result<u8, CommandError> {
     Ok(runs.iter().map(|run| verdict(run, named)).max().unwrap_or(Verdict::Pass).exit_code())
 }
 
+/// Heals what `paths` mean; all runs that left something, if there are none.
+fn heal_all(paths: &[PathBuf]) -> Result<Vec<Run>, RunRecordError> {
+    if !paths.is_empty() {
+        let records: Result<Vec<_>, _> = paths.iter().map(|path| records_at(path)).collect();
+        return Ok(records?.concat().iter().map(|record| heal_one(record)).collect());
+    }
+    let Some(folder) = index_folder() else { return Ok(vec![]) };
+    // Listed first: healing a run removes its record, whole or not.
+    let (unfinished, whole) = (indexed_unfinished(&folder)?, indexed(&folder)?);
+    let unfinished = unfinished.iter().map(|path| {
+        let tag = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Run { tag, outcome: outcome(heal_unfinished(path)) }
+    });
+    Ok(whole.iter().map(|record| heal_one(record)).chain(unfinished).collect())
+}
+
 fn heal_one(path: &Path) -> Run {
     let unnamed = || path.display().to_string();
     let record = match RunRecord::read(path) {
         Ok(record) => record,
         Err(error) => return Run { tag: unnamed(), outcome: Outcome::Failed(chain(&error)) },
     };
-    let outcome = match heal_run(&record) {
+    Run { outcome: outcome(heal_run(&record)), tag: record.guardian.tag }
+}
+
+fn outcome(healed: Result<Healed, HealError>) -> Outcome {
+    match healed {
         Ok(healed) => Outcome::Healed(healed),
         Err(error @ HealError::Alive { .. }) => Outcome::Alive(error.to_string()),
         Err(error) => Outcome::Failed(chain(&error)),
-    };
-    Run { tag: record.guardian.tag, outcome }
+    }
 }
 
 fn verdict(run: &Run, named: bool) -> Verdict {

@@ -107,8 +107,28 @@ fn what_cannot_be_healed_is_told_with_code_3_and_kept() {
     assert_eq!(refused.code(), Some(3), "{refused:?}");
     assert!(refused.stdout.contains("line 1 of the fault journal"), "{refused:?}");
     fs::remove_file(&journal).unwrap();
+    let unknown = sandbox.run(&["heal", "--json"]);
+    assert_eq!(unknown.code(), Some(3), "{unknown:?}");
+    assert_eq!(unknown.json()["runs"][0]["state"], "not-healed");
+    assert!(unknown.stdout.contains("nobody can know"), "{unknown:?}");
+    fs::write(&journal, "").unwrap();
     sandbox.run(&["heal"]).ended_quietly(0);
     sandbox.assert_nothing_left();
+}
+
+#[test]
+fn a_record_that_its_writer_could_not_finish_is_tidied_up() {
+    let sandbox = Sandbox::new();
+    let runs = sandbox.state().join("stormproof/runs");
+    fs::create_dir_all(&runs).unwrap();
+    // No process has this number.
+    fs::write(runs.join("4194999-1a.unfinished"), "{\"runner\":").unwrap();
+    let ours = format!("{}-1a.unfinished", std::process::id());
+    fs::write(runs.join(&ours), "{\"runner\":").unwrap();
+    let healed = sandbox.run(&["heal"]);
+    assert!(healed.ended_quietly(0).stdout.contains("run 4194999-1a: removed: "), "{healed:?}");
+    assert!(healed.stdout.contains("is alive"), "{healed:?}");
+    assert_eq!(sandbox.leftovers(), [ours], "its writer may be at it");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Sandbox {
     }
 
     /// Where its commands write down which runs there are.
-    fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }
 
