@@ -28,7 +28,7 @@ const JOURNAL: &str = "faults.journal";
 const LOG: &str = "guardian.log";
 
 /// Where Linux keeps files in memory.
-const MEMORY_DIR: &str = "/dev/shm";
+pub(crate) const MEMORY_DIR: &str = "/dev/shm";
 
 /// The guardian of a run, started.
 pub(crate) struct Guard {

@@ -38,6 +38,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(15);
 /// How long what is left of an ended job may take to disappear: releasing is asynchronous.
 const LEFTOVERS_DEADLINE: Duration = Duration::from_secs(5);
 
+/// What the kernel says of a disk without room (`ENOSPC`).
+const NO_SPACE: &str = "No space left on device";
+
 /// A run could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -296,8 +299,30 @@ impl<'a> Runner<'a> {
             self.outcome(Verdict::Fail, format!("the job could not be read at its end: {}", chain(&error)));
         }
         self.note_store_requests();
+        self.note_full_disk();
         self.note_output(output);
         self.note_leftovers(job).await;
+    }
+
+    /// A task that found this machine's disk full blames nobody else. (A fault that limits files makes writes fail in
+    /// another way.)
+    fn note_full_disk(&self) {
+        let timeline = self.recorder.timeline();
+        let failed = timeline.records().iter().find_map(|record| match &record.kind {
+            RecordKind::Exception { task, message, .. } if message.contains(NO_SPACE) => {
+                Some(task.clone().unwrap_or_else(|| "the job".to_owned()))
+            }
+            _ => None,
+        });
+        if let Some(task) = failed {
+            let (work, memory) = (std::env::temp_dir(), crate::guard::MEMORY_DIR);
+            let reason = format!(
+                "a disk of this machine is full, as {task} found: {NO_SPACE}; make room in {} and {memory}, or set TMPDIR \
+                 to another folder",
+                work.display()
+            );
+            self.outcome(Verdict::Precondition, reason);
+        }
     }
 
     /// Whether the plan speaks of what the job has; none until the job's graph was seen.

@@ -180,12 +180,16 @@ fn finished_job() -> serde_json::Value {
     serde_json::from_str(sample).expect("JSON")
 }
 
-async fn run_plan(plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
+/// The same without its tasks: how they fared is not the question.
+fn finished_job_alone() -> serde_json::Value {
     let mut job = finished_job();
-    // How its tasks fared is not the question.
     job["vertices"] = serde_json::json!([]);
     job["plan"]["nodes"] = serde_json::json!([]);
-    run_plan_of(job, plan, misdeed, takes_jobs, HERE).await
+    job
+}
+
+async fn run_plan(plan: Plan, misdeed: Misdeed, takes_jobs: bool) -> Came {
+    run_plan_of(finished_job_alone(), plan, misdeed, takes_jobs, HERE).await
 }
 
 /// Runs `plan`, whose job is told of as `job` and whose faults are done in `proxy`. The environment allows hosts
@@ -341,6 +345,19 @@ async fn a_cluster_that_vanished_before_the_job_is_a_precondition_and_the_fault_
     assert_eq!((came.verdict, came.open), (Verdict::Precondition, 0), "{}", came.words);
     assert!(came.words.contains("it vanished"), "{}", came.words);
     assert_eq!(came.calls, ["inject", "effect", "heal", "probe"]);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_is_no_fault_of_the_engine() {
+    let full = "java.lang.Exception: cannot write a result partition: No space left on device (os error 28)";
+    let entry = serde_json::json!({
+        "exceptionName": "java.lang.Exception", "stacktrace": full, "timestamp": 1, "taskName": "count (1/2)",
+    });
+    let failures = serde_json::json!({ "exceptionHistory": { "entries": [entry], "truncated": false } });
+    let plan = Plan::new("stage::full", "", "job").expect(Expectation::job_ends("CANCELED"));
+    let came = run_plan_failing(finished_job_alone(), plan, Misdeed::None, true, HERE, &failures).await;
+    assert_eq!(came.verdict, Verdict::Precondition, "{}", came.words);
+    assert!(came.words.contains("a disk of this machine is full, as count"), "{}", came.words);
 }
 
 // The second fault would be one too many: it is not even begun, the job is not submitted, the first is healed.
