@@ -126,7 +126,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage::report(&error),
     };
     match execute(arguments.command) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => ExitCode::from(output::exit_code(code)),
         Err(error) => {
             output::note(format_args!("stormproof: {error}"));
             ExitCode::from(error.code)

@@ -1,6 +1,8 @@
 //! `stormproof run`.
 
 use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use serde_json::json;
 use stormproof::chaos::journal::DEFAULT_TTL;
+use stormproof::nearest::nearest;
 use stormproof::plan::{Plan, PlannedFault};
 use stormproof::plural::counted;
 use stormproof::report::summary::Summary;
@@ -110,7 +113,15 @@ fn check_input(input: &Path) -> Result<(), CommandError> {
             input.display()
         )));
     }
-    Ok(())
+    files.iter().try_for_each(|file| check_readable(file))
+}
+
+/// Before anything starts: the job would fail at it, and the engine be blamed.
+fn check_readable(file: &Path) -> Result<(), CommandError> {
+    File::open(file).map(drop).map_err(|error| {
+        let file = file.display();
+        CommandError::usage(format!("cannot read input file {file}: {error}; make it readable, or move it elsewhere"))
+    })
 }
 
 fn selected(plans: Vec<Plan>, filters: &[String], exact: bool) -> Result<Vec<Plan>, CommandError> {
@@ -123,7 +134,10 @@ fn selected(plans: Vec<Plan>, filters: &[String], exact: bool) -> Result<Vec<Pla
     let selects = |filter: &String, name: &String| if whole(filter) { name == filter } else { name.contains(filter) };
     if let Some(unknown) = filters.iter().find(|filter| !names.iter().any(|name| selects(filter, name))) {
         let how = if exact { "is called" } else { "has a name that contains" };
-        return Err(CommandError::usage(format!("no suite {how} `{unknown}`; there are {}", names.join(", "))));
+        let nearest = nearest(unknown, names.iter().map(String::as_str));
+        return Err(CommandError::usage(format!(
+            "no suite {how} `{unknown}`{nearest}; `run --all --list` lists them all"
+        )));
     }
     Ok(plans.into_iter().filter(|plan| filters.iter().any(|filter| selects(filter, &plan.name))).collect())
 }
@@ -155,13 +169,21 @@ fn fault_line(fault: &PlannedFault) -> String {
     format!("{}: {} {}, {end}", fault.name, fault.spec, fault.begin)
 }
 
-/// Before anything starts: a result that cannot be written is noticed late.
+/// Before anything starts: a result that cannot be written is noticed late. Nothing is left of the attempt.
 fn check_junit(file: &Path) -> Result<(), CommandError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() && !file.is_dir() {
-        return Ok(());
+    if !folder.is_dir() || file.is_dir() {
+        return Err(CommandError::usage(format!("--junit {} is no file in a folder that exists", file.display())));
     }
-    Err(CommandError::usage(format!("--junit {} is no file in a folder that exists", file.display())))
+    let mut options = OpenOptions::new();
+    let written = match options.append(true).create_new(true).open(file) {
+        Ok(_) => std::fs::remove_file(file),
+        // A pipe would take the end of this for the end of the result.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !file.is_file() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => options.create_new(false).open(file).map(drop),
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| CommandError::usage(format!("--junit {} cannot be written: {error}", file.display())))
 }
 
 /// A folder that is new: an earlier report, or one that is being written, is never written over.
@@ -337,6 +359,29 @@ mod tests {
         assert_eq!(names(&["kill"], false).map(|names| names.len()), Ok(3));
         assert_eq!(names(&["batch::kill", "twice"], false).map(|names| names.len()), Ok(2));
         assert!(names(&["kill"], true).is_err_and(|message| message.contains("no suite is called `kill`")));
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
+        let refused = names(&["batch::kil_twice"], false).expect_err("refused");
+        assert!(refused.contains("did you mean `batch::kill_twice`?"), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_written_is_told_before_the_start() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("file");
+        check_junit(&file).expect("it can be made");
+        assert!(
+            check_readable(&file).is_err_and(|error| error.message.contains("cannot read input file")),
+            "none made"
+        );
+        std::fs::write(&file, "an earlier result").expect("written");
+        check_junit(&file).expect("it can be written");
+        check_readable(&file).expect("it can be read");
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "an earlier result");
+        let refused = check_junit(Path::new("/proc/stormproof-result")).expect_err("refused");
+        assert!(refused.message.contains("--junit /proc/stormproof-result cannot be written"), "{refused}");
     }
 
     #[test]

@@ -4,15 +4,20 @@ use std::process::ExitCode;
 
 use clap::Error;
 use clap::error::ErrorKind;
-use stormproof::verdict::EXIT_USAGE;
+use stormproof::verdict::{EXIT_USAGE, Verdict};
 
 use super::output::note;
 
 /// Prints help where it was asked for, else one sentence on stderr; the exit code.
 pub(super) fn report(error: &Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody to tell if it cannot be printed.
-        let _ = error.print();
+        let printed = error.print();
+        if let Err(error) = printed
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            note(format_args!("stormproof: the help cannot be printed: {error}"));
+            return ExitCode::from(Verdict::Invalid.exit_code());
+        }
     } else {
         note(format_args!("stormproof: {}; --help shows what there is", sentence(&error.to_string())));
     }

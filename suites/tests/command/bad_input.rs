@@ -44,6 +44,7 @@ fn run_refuses_what_it_cannot_run() {
             (&["run", "--report", "killed"], &["killed holds a report already"]),
             (&["run", "--report", "a-file"], &["a-file"]),
             (&["run", "--junit", "no/such/junit.xml"], &["--junit no/such/junit.xml"]),
+            (&["run", "--junit", "/proc/junit.xml"], &["--junit /proc/junit.xml cannot be written"]),
             (&["run", "--jobs", "0"], &["'0'", "--jobs", "1..=16"]),
             (&["run", "--seed", "many"], &["'many'", "--seed"]),
             (&["run", "--target", "moon"], &["'moon'", "bundled"]),

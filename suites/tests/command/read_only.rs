@@ -26,6 +26,18 @@ fn doctor_without_a_temporary_folder_says_so_with_code_6() {
 }
 
 #[test]
+fn a_result_that_cannot_be_printed_is_not_green_and_told_once() {
+    let sandbox = Sandbox::new();
+    for arguments in [["doctor"].as_slice(), &["run", "--list"], &["run", "--help"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = sandbox.command(arguments).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), stderr.lines().count()), (Some(3), 1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("No space left on device"), "{stderr}");
+    }
+}
+
+#[test]
 fn parity_counts_rows_from_any_folder() {
     let sandbox = Sandbox::new();
     let text = sandbox.run(&["doctor", "--parity"]);
