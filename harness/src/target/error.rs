@@ -29,6 +29,14 @@ pub enum TargetError {
         /// Why not.
         source: io::Error,
     },
+    /// Another cluster works with the HA folder.
+    #[error("HA folder {} is in use: {leader} leads there; end that cluster, or name another folder", folder.display())]
+    HaInUse {
+        /// The folder.
+        folder: PathBuf,
+        /// Who leads.
+        leader: String,
+    },
     /// It was told to stop before it was up.
     #[error("the start was given up because it was told to stop")]
     Stopped,

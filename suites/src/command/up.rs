@@ -1,5 +1,6 @@
 //! `stormproof up`.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -13,15 +14,24 @@ use super::output::say;
 use super::parts::PartsArguments;
 use super::{CommandError, runtime, settings, stop};
 
+/// Slots of each executor, unless told otherwise.
+const DEFAULT_SLOTS: u32 = 2;
+
+/// Most slots of each executor.
+const MAX_SLOTS: i64 = 1024;
+
+/// Flink's key for the slots of each executor.
+const SLOTS_KEY: &str = "taskmanager.numberOfTaskSlots";
+
 /// Arguments of `stormproof up`.
 #[derive(Debug, Args)]
 pub(super) struct UpArguments {
     /// Number of executors
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     executors: u32,
-    /// Slots of each executor
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    slots: u32,
+    /// Slots of each executor [default: 2, or what -D taskmanager.numberOfTaskSlots says]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=MAX_SLOTS))]
+    slots: Option<u32>,
     /// Coordinators that wait to take over
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=8))]
     standbys: u32,
@@ -33,7 +43,7 @@ pub(super) struct UpArguments {
     /// Folder of the HA store, kept after the end [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     ha: Option<PathBuf>,
-    /// Folder for logs and the fault journal [default: stormproof-up]
+    /// Folder for logs and the fault journal
     #[arg(long, value_name = "DIR", default_value = "stormproof-up")]
     logs: PathBuf,
     /// Cluster configuration, by Flink's keys
@@ -48,8 +58,8 @@ pub(super) struct UpArguments {
 pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
     let settings = settings::pairs("-D", &arguments.settings)?;
     let parts = arguments.parts.choices()?;
-    let shape =
-        ClusterShape { executors: arguments.executors, slots: arguments.slots, standbys: arguments.standbys, settings };
+    let slots = slots(arguments.slots, &settings)?;
+    let shape = ClusterShape { executors: arguments.executors, slots, standbys: arguments.standbys, settings };
     runtime()?.block_on(async {
         let stop = stop::at_signal()?;
         let config = BundledConfig {
@@ -75,12 +85,27 @@ pub(super) fn up(arguments: &UpArguments) -> Result<u8, CommandError> {
     })
 }
 
+/// Slots of each executor: as the flag says, or the configuration, and not each in its own way.
+fn slots(flag: Option<u32>, settings: &BTreeMap<String, String>) -> Result<u32, CommandError> {
+    let Some(text) = settings.get(SLOTS_KEY) else { return Ok(flag.unwrap_or(DEFAULT_SLOTS)) };
+    let slots = text.trim().parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(&i64::from(*slots)));
+    let slots: u32 = slots
+        .ok_or_else(|| CommandError::usage(format!("-D {SLOTS_KEY}={text} is no number from 1 to {MAX_SLOTS}")))?;
+    match flag {
+        Some(other) if other != slots => Err(CommandError::usage(format!(
+            "--slots {other} and -D {SLOTS_KEY}={text} contradict each other; leave one of them out"
+        ))),
+        _ => Ok(slots),
+    }
+}
+
 /// What was asked for is wrong, or this machine is.
 fn not_started(error: &TargetError) -> CommandError {
     match error {
         TargetError::Settings(_)
         | TargetError::AddressInUse(_)
         | TargetError::Address { .. }
+        | TargetError::HaInUse { .. }
         | TargetError::Record(_)
         | TargetError::File { .. } => CommandError::bad_input(error),
         _ => CommandError::precondition(error),
@@ -111,5 +136,22 @@ fn announce(cluster: &BundledCluster, json: bool) {
         for (name, process) in cluster.processes() {
             say(format_args!("  {name} ({process})"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_told_once() {
+        let with = |text: &str| BTreeMap::from([(SLOTS_KEY.to_owned(), text.to_owned())]);
+        let slots = |flag, settings| slots(flag, &settings).map_err(|error| error.message);
+        assert_eq!(slots(None, BTreeMap::new()), Ok(DEFAULT_SLOTS));
+        assert_eq!(slots(Some(3), BTreeMap::new()), Ok(3));
+        assert_eq!(slots(None, with("5")), Ok(5));
+        assert_eq!(slots(Some(5), with("5")), Ok(5));
+        assert!(slots(Some(2), with("5")).is_err_and(|error| error.contains("contradict each other")));
+        assert!(slots(None, with("0")).is_err_and(|error| error.contains("no number from 1 to 1024")));
     }
 }

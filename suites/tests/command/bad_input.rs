@@ -77,6 +77,7 @@ fn up_refuses_what_would_not_come_up() {
             (&["up", "--rest", "somewhere"], &["'somewhere'", "--rest"]),
             (&["up", "--executors", "0"], &["'0'", "--executors", "1..=64"]),
             (&["up", "--slots", "-1"], &["'-1'"]),
+            (&["up", "--slots", "2", "-D", "taskmanager.numberOfTaskSlots=5"], &["--slots 2", "contradict each other"]),
             (&["up", "--proxy", "./no-such-program"], &["./no-such-program", "no executable file"]),
             (&["up", "--rest", "127.0.0.1:0", "--logs", "a-file"], &["a-file"]),
         ],

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{DEADLINE, Finished, Running, Sandbox, eventually, listening_sockets};
+use crate::support::{DEADLINE, Finished, Running, Sandbox, eventually, listening_sockets, listens_on};
 
 /// A cluster that `up` started.
 struct Up {
@@ -115,6 +115,23 @@ fn a_folder_for_logs_belongs_to_one_cluster_at_a_time() {
     let second = || up.sandbox.run(&["up", "--rest", "127.0.0.1:0", "--executors", "1"]);
     second().refused(&["stormproof-up is in use by another run", &format!("pid {pid}"), "name another folder"]);
     assert_eq!(std::fs::read(&record).unwrap(), before, "the first one's record is as it was");
+    up.end(Signal::TERM);
+}
+
+#[test]
+fn a_folder_of_ha_belongs_to_one_cluster_at_a_time_and_addresses_stand_in_order() {
+    let up = Up::start(&["--executors", "1", "--standbys", "2", "--ha", "ha", "--logs", "first"]);
+    for (number, address) in (1..).zip(up.ready["rest"].as_array().unwrap()) {
+        let pid = up.ready["processes"][format!("coordinator-{number}")].as_u64().unwrap();
+        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
+        let listens = listens_on(u32::try_from(pid).unwrap(), port.parse().unwrap());
+        assert!(listens, "coordinator-{number}: {}", up.ready);
+    }
+    let leader = up.ready["processes"].as_object().unwrap().iter();
+    let pids: Vec<String> = leader.map(|(_, pid)| format!("(pid {pid}, REST 127.0.0.1:")).collect();
+    let second = up.sandbox.run(&["up", "--rest", "127.0.0.1:0", "--executors", "1", "--ha", "ha", "--logs", "second"]);
+    second.refused(&["HA folder ha is in use", "name another folder"]);
+    assert!(pids.iter().any(|pid| second.stderr.contains(pid)), "{second:?}");
     up.end(Signal::TERM);
 }
 

@@ -16,12 +16,14 @@ mod store;
 mod store_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use stormproof_chaos::fault::{Fault, StoreLink};
 use stormproof_chaos::process::ProcessId;
+use stormproof_coordinator::leadership::{EmbeddedHaStore, HaStore as _};
 use tokio::time::Instant;
 
 use self::bring_up::{Infrastructure, Parts};
@@ -86,6 +88,9 @@ impl BundledCluster {
     /// When any part does not start; whatever had started is torn down.
     pub async fn start(config: BundledConfig) -> Result<Self, TargetError> {
         config.check()?;
+        if let Some(folder) = &config.ha_dir {
+            check_unled(folder).await?;
+        }
         let began = Instant::now();
         make_dir(&config.run_dir)?;
         let guard = Guard::prepare(&config.run_dir)?;
@@ -133,10 +138,10 @@ impl BundledCluster {
         }
     }
 
-    /// REST addresses of all coordinators.
+    /// REST addresses of all coordinators, `coordinator-1`'s first.
     #[must_use]
     pub fn rest_addresses(&self) -> Vec<String> {
-        self.coordinators.keys().cloned().collect()
+        self.children.iter().filter_map(coordinator_address).map(|(address, _)| address).collect()
     }
 
     /// Base URL of the store, past the proxy.
@@ -187,6 +192,26 @@ impl BundledCluster {
         swept?;
         Ok(leftovers)
     }
+}
+
+/// A cluster whose coordinators only wait for another one's to end would never be up.
+async fn check_unled(folder: &Path) -> Result<(), TargetError> {
+    // Whoever leads holds this lock.
+    let is_led = File::open(folder.join("leader.lock"))
+        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)));
+    if !is_led {
+        return Ok(());
+    }
+    let store = EmbeddedHaStore::open(folder).await;
+    let leader = match store {
+        Ok(store) => store.leader().await.ok().flatten(),
+        Err(_) => None,
+    };
+    let leader = leader.map_or_else(
+        || "a coordinator".to_owned(),
+        |leader| format!("{} (pid {}, REST {})", leader.name, leader.pid, leader.rest),
+    );
+    Err(TargetError::HaInUse { folder: folder.to_owned(), leader })
 }
 
 fn coordinator_address(child: &Child) -> Option<(String, String)> {

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 pub(crate) use self::bystander::Bystander;
 pub(crate) use self::chance::{rounds, share};
-pub(crate) use self::processes::{Found, is_listening, listening_sockets, state};
+pub(crate) use self::processes::{Found, is_listening, listening_sockets, listens_on, state};
 pub(crate) use self::proxy::{NAME, ProxyServer, answer};
 pub(crate) use self::running::{Finished, Running};
 

@@ -49,7 +49,7 @@ pub(super) fn with_environment(entry: &str) -> Vec<Found> {
 
 /// Inodes of the sockets that process `pid` listens with.
 pub(crate) fn listening_sockets(pid: u32) -> BTreeSet<String> {
-    let listening = all_listening();
+    let listening = all_listening(|_| true);
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
     let inode =
@@ -59,17 +59,26 @@ pub(crate) fn listening_sockets(pid: u32) -> BTreeSet<String> {
 
 /// True while the socket with this inode listens.
 pub(crate) fn is_listening(inode: &str) -> bool {
-    all_listening().contains(inode)
+    all_listening(|_| true).contains(inode)
 }
 
-fn all_listening() -> BTreeSet<String> {
+/// True if one of the sockets that process `pid` listens on has this port.
+pub(crate) fn listens_on(pid: u32, port: u16) -> bool {
+    let on_port =
+        all_listening(|at| at.rsplit_once(':').and_then(|(_, hex)| u16::from_str_radix(hex, 16).ok()) == Some(port));
+    !listening_sockets(pid).is_disjoint(&on_port)
+}
+
+/// Inodes of the sockets that listen at an address, in the kernel's words, that `is_wanted`.
+fn all_listening(is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
     /// `TCP_LISTEN` of the kernel.
     const LISTEN: &str = "0A";
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let rows = tables.iter().flat_map(|table| table.lines().skip(1));
     let inode = |row: &str| {
         let columns: Vec<&str> = row.split_whitespace().collect();
-        (columns.get(3) == Some(&LISTEN)).then(|| columns.get(9).copied().unwrap_or_default().to_owned())
+        let is_here = columns.get(1).is_some_and(|at| is_wanted(at));
+        (is_here && columns.get(3) == Some(&LISTEN)).then(|| columns.get(9).copied().unwrap_or_default().to_owned())
     };
     rows.filter_map(inode).collect()
 }
