@@ -87,8 +87,12 @@ impl Picture {
         let head = head(job, plan);
         let mut notes = vec![];
         let mut known = vertices::read(job, plan, &mut notes)?;
+        if known.is_empty() && head.id.is_empty() {
+            return Err(job.shape("shows no vertices, nor of which job it is; save the answer of `GET /jobs/:id`"));
+        }
         if known.is_empty() {
-            return Err(ExplainError::NoVertices { job: head.id, state: head.state });
+            let state = if head.state.is_empty() { "in an unknown state".to_owned() } else { head.state };
+            return Err(ExplainError::NoVertices { job: head.id, state });
         }
         let edges = vertices::edges(plan, &known, &mut notes)?;
         known.retain(|vertex| !vertex.is_undecided);

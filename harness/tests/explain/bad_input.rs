@@ -91,6 +91,18 @@ fn answers_that_are_no_job_are_told_apart() {
 }
 
 #[test]
+fn an_empty_plan_is_no_job_and_no_sentence_has_holes() {
+    let nothing = Saved { place: "job.json".to_owned(), value: json!({ "plan": {} }) };
+    assert!(
+        refused(&nothing).starts_with("job.json shows no vertices, nor of which job it is"),
+        "{}",
+        refused(&nothing)
+    );
+    let stateless = Saved { place: "job.json".to_owned(), value: json!({ "jid": "c0ffee", "plan": { "nodes": [] } }) };
+    assert!(refused(&stateless).starts_with("job `c0ffee` is in an unknown state and shows no vertices"));
+}
+
+#[test]
 fn a_cycle_is_named_and_so_is_a_vertex_that_reads_itself() {
     let input = json!([{"id": "e883208d19e3c34f8aaf2a3168a63337", "exchange": "blocking", "ship_strategy": "HASH"}]);
     let mut job = batch();

@@ -8,11 +8,14 @@ use stormproof::job::JobId;
 use super::output::say;
 use super::{CommandError, runtime};
 
+/// Where `stormproof up` puts a cluster unless told otherwise.
+const DEFAULT_TARGET: &str = "http://127.0.0.1:8081";
+
 /// Where a cluster is.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TargetArgument {
     /// REST address of the cluster; several, separated by commas, in case one of its coordinators is gone
-    #[arg(long, default_value = "http://127.0.0.1:8081", value_name = "URL", value_delimiter = ',')]
+    #[arg(long, default_value = DEFAULT_TARGET, value_name = "URL", value_delimiter = ',')]
     target: Vec<String>,
 }
 
@@ -22,12 +25,20 @@ impl TargetArgument {
         RestClient::new(self.target.clone()).map_err(|error| CommandError::bad_input(&error))
     }
 
+    /// The argument for another command on the same cluster; nothing if it is the default.
+    pub(super) fn repeated(&self) -> String {
+        if self.target == [DEFAULT_TARGET] { String::new() } else { format!(" --target {}", self.target.join(",")) }
+    }
+
     /// An error of a call, with what to do about it.
     pub(super) fn failed(&self, error: &RestError) -> CommandError {
         let cluster = self.target.join(", ");
         CommandError::usage(match error {
             RestError::Unreachable { reason, .. } => format!(
                 "no cluster answers at {cluster} ({reason}); `stormproof up` starts one, --target names another"
+            ),
+            RestError::NotFound { message, .. } | RestError::Status { message, .. } if is_page(message) => format!(
+                "what answers at {cluster} is no Flink REST API but a web page; --target names the address of a coordinator"
             ),
             // What was asked for is wrong, and the cluster says why.
             RestError::NotFound { message, .. }
@@ -38,6 +49,11 @@ impl TargetArgument {
             _ => format!("the cluster at {cluster} did not do it: {error}"),
         })
     }
+}
+
+/// Flink answers in JSON, whatever went wrong.
+fn is_page(message: &str) -> bool {
+    message.starts_with('<')
 }
 
 /// A message without the Java class that Flink's clients expect in front.
@@ -100,11 +116,21 @@ pub(super) fn jobs(arguments: &JobsArguments) -> Result<u8, CommandError> {
 /// Cancels a job.
 pub(super) fn cancel(arguments: &CancelArguments) -> Result<u8, CommandError> {
     let client = arguments.target.client()?;
-    runtime()?.block_on(client.cancel(&arguments.id)).map_err(|error| arguments.target.failed(&error))?;
+    let id = &arguments.id;
+    let over = runtime()?.block_on(async {
+        match client.job(id).await {
+            Ok(job) if job.is_globally_terminal() => Ok(Some(job.state)),
+            // Whoever cannot be looked at may still be cancelled.
+            _ => client.cancel(id).await.map(|()| None),
+        }
+    });
+    let over = over.map_err(|error| arguments.target.failed(&error))?;
     if arguments.json {
-        say(json!({ "id": arguments.id, "state": "CANCELLING" }));
+        say(json!({ "id": id, "state": over.as_deref().unwrap_or("CANCELLING") }));
+    } else if let Some(state) = over {
+        say(format_args!("job {id} is {state} already: there is nothing to cancel"));
     } else {
-        say(format_args!("job {} is being cancelled", arguments.id));
+        say(format_args!("job {id} is being cancelled"));
     }
     Ok(0)
 }
@@ -120,6 +146,14 @@ mod tests {
             plain("savepoints are not supported: leave them out"),
             "savepoints are not supported: leave them out"
         );
+    }
+
+    #[test]
+    fn another_command_is_told_where_the_cluster_is_unless_it_knows() {
+        let repeated =
+            |target: &[&str]| TargetArgument { target: target.iter().map(ToString::to_string).collect() }.repeated();
+        assert_eq!(repeated(&[DEFAULT_TARGET]), "");
+        assert_eq!(repeated(&["http://a:1", "http://b:2"]), " --target http://a:1,http://b:2");
     }
 
     #[test]

@@ -67,7 +67,8 @@ pub(super) fn submit(arguments: &SubmitArguments) -> Result<u8, CommandError> {
                 Ok(if state == "FINISHED" { 0 } else { Verdict::Fail.exit_code() })
             }
             () = stop.cancelled() => {
-                note(format_args!("stopped waiting; the job goes on, `stormproof cancel {id}` ends it"));
+                let target = arguments.target.repeated();
+                note(format_args!("stopped waiting; the job goes on, `stormproof cancel {id}{target}` ends it"));
                 Ok(EXIT_INTERRUPTED)
             }
         }

@@ -199,7 +199,8 @@ fn a_detached_job_is_listed_and_can_be_cancelled() {
     assert!(cancelled.ended_quietly(0).stdout.contains(id), "{cancelled:?}");
     eventually("the job is cancelled", DEADLINE, || (up.state(id)? == "CANCELED").then_some(()));
     // A second time is what its caller wanted, and no error.
-    assert_eq!(up.run(&["cancel", id, "--json"]).ended_quietly(0).json()["id"], id);
+    assert_eq!(up.run(&["cancel", id, "--json"]).ended_quietly(0).json()["state"], "CANCELED");
+    assert!(up.run(&["cancel", id]).ended_quietly(0).stdout.contains("is CANCELED already"));
 
     let text = up.run(&detach);
     assert!(text.ended_quietly(0).stdout.ends_with("  SUBMITTED\n"), "{text:?}");
