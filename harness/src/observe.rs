@@ -89,7 +89,7 @@ impl Observer {
                         job: self.job.clone(),
                         name: one.exception_name.clone(),
                         task: one.task_name.clone(),
-                        message: one.stacktrace.lines().next().unwrap_or_default().to_owned(),
+                        message: one.causes(),
                     });
                 }
             }

@@ -331,6 +331,16 @@ pub struct ExceptionEntry {
     pub concurrent_exceptions: Vec<ExceptionEntry>,
 }
 
+impl ExceptionEntry {
+    /// The failure and what caused it, in one line: where it was thrown is left out.
+    #[must_use]
+    pub fn causes(&self) -> String {
+        let outer = self.stacktrace.lines().next().unwrap_or(&self.exception_name);
+        let inner = self.stacktrace.lines().filter_map(|line| line.trim().strip_prefix("Caused by: "));
+        std::iter::once(outer).chain(inner).collect::<Vec<_>>().join(": ")
+    }
+}
+
 /// `GET /jobs/:id/status`, since 1.16.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct JobStatusAnswer {

@@ -349,9 +349,9 @@ async fn a_cluster_that_vanished_before_the_job_is_a_precondition_and_the_fault_
 
 #[tokio::test]
 async fn a_disk_that_is_full_is_no_fault_of_the_engine() {
-    let full = "java.lang.Exception: cannot write a result partition: No space left on device (os error 28)";
+    let full = "TaskException: cannot write a result partition\nCaused by: No space left on device (os error 28)";
     let entry = serde_json::json!({
-        "exceptionName": "java.lang.Exception", "stacktrace": full, "timestamp": 1, "taskName": "count (1/2)",
+        "exceptionName": "TaskException", "stacktrace": full, "timestamp": 1, "taskName": "count (1/2)",
     });
     let failures = serde_json::json!({ "exceptionHistory": { "entries": [entry], "truncated": false } });
     let plan = Plan::new("stage::full", "", "job").expect(Expectation::job_ends("CANCELED"));

@@ -87,7 +87,7 @@ pub enum RecordKind {
         name: String,
         /// The failed task as the engine words it.
         task: Option<String>,
-        /// First line of the cause.
+        /// The failure and what caused it, in one line.
         message: String,
     },
     /// A counter of the engine, e.g. `numRestarts`.

@@ -93,10 +93,7 @@ async fn tell_why(client: &RestClient, id: &str) {
 
 /// The task that failed first, and the chain of causes in one line.
 fn reason(failure: &ExceptionEntry) -> String {
-    let lines = failure.stacktrace.lines().map(str::trim);
-    let outer = failure.stacktrace.lines().next().unwrap_or(&failure.exception_name);
-    let causes = std::iter::once(outer).chain(lines.filter_map(|line| line.strip_prefix("Caused by: ")));
-    let chain = causes.collect::<Vec<_>>().join(": ");
+    let chain = failure.causes();
     let tasks = std::iter::once(failure).chain(&failure.concurrent_exceptions);
     match tasks.filter_map(|entry| entry.task_name.as_ref()).next() {
         Some(task) => format!("{task}: {chain}"),
