@@ -175,7 +175,9 @@ async fn a_batch_job_waits_longer_than_the_time_out_for_slots_that_its_own_tasks
     let _executor = FakeExecutor::start(coordinator.rpc(), "e1", 1, script(|_, _, _| Step::Run)).await;
     let batch = coordinator.submit("lonely", &[]).await;
     let one_runs = |job: &JobSnapshot| {
-        job.vertices[0].subtasks.iter().any(|subtask| subtask.current.state == ExecutionState::Running)
+        // While the job is INITIALIZING it has no vertices yet.
+        let mut subtasks = job.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+        subtasks.any(|subtask| subtask.current.state == ExecutionState::Running)
     };
     coordinator.fact(batch, "one task runs", one_runs).await;
     // A streaming job that asks later does run into the time-out, so the batch job's requests are past theirs.
