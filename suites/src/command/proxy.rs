@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::num::ParseIntError;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -34,8 +35,8 @@ pub(super) struct ProxyArguments {
     /// Refuse attributes that a toxic does not have, and let populate bring back proxies to what it says of them
     #[arg(long)]
     strict: bool,
-    /// Seed of every random choice
-    #[arg(long, default_value_t = 0)]
+    /// Seed of every random choice; may be negative, as Toxiproxy's
+    #[arg(long, default_value = "0", value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// Serve byte counters at /metrics
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
@@ -60,6 +61,11 @@ pub(super) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<
             if is_proxy && ONE_DASH.contains(&flag) { OsString::from(format!("-{text}")) } else { argument }
         })
         .collect()
+}
+
+/// A number of 64 bits, with or without a sign.
+fn seed(text: &str) -> Result<u64, ParseIntError> {
+    text.parse().or_else(|_| text.parse().map(i64::cast_unsigned))
 }
 
 /// Serves until interrupted.
@@ -148,6 +154,12 @@ mod tests {
             changed("stormproof proxy -host 0.0.0.0 -port=8475 --seed 3"),
             "stormproof proxy --host 0.0.0.0 --port=8475 --seed 3"
         );
+    }
+
+    #[test]
+    fn a_seed_may_have_a_sign() {
+        assert_eq!((seed("7"), seed("-1"), seed("18446744073709551615")), (Ok(7), Ok(u64::MAX), Ok(u64::MAX)));
+        assert!(seed("x").is_err());
     }
 
     #[test]

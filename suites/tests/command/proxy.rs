@@ -208,3 +208,12 @@ fn a_strict_one_refuses_what_a_toxic_does_not_have() {
     }
     sandbox.assert_nothing_left();
 }
+
+#[test]
+fn a_seed_may_be_negative() {
+    let sandbox = Sandbox::new();
+    let (server, _) = started(&sandbox, &["-seed", "-1"]);
+    server.signal(Signal::TERM);
+    server.finish().ended_quietly(0);
+    sandbox.assert_nothing_left();
+}
