@@ -146,6 +146,14 @@ async fn all_interfaces_of_one_family_become_those_of_both() {
     assert!(proxy.listen.starts_with("[::]:"), "{}", proxy.listen);
 }
 
+async fn a_logger_must_be_an_object() {
+    // P15
+    let world = World::of_real().await;
+    let answer = world.raw("POST", "/proxies", json!({"Logger": 1}).to_string()).await;
+    let field = "Go struct field Proxy.Logger of type zerolog.Logger";
+    answer.is_error(400, &format!("bad request body: json: cannot unmarshal number into {field}"));
+}
+
 async fn what_we_add_is_not_there() {
     // P61 P62 P70 P75
     let world = World::of_real().await;
@@ -169,6 +177,6 @@ crate::trials! {
         toxics_in_an_entry_are_ignored, bad_values_are_taken_and_kill_it, a_full_sink_hangs_the_api,
         a_hanging_dial_holds_up_the_next_client, reset_does_not_name_what_failed,
         a_move_that_fails_leaves_the_new_address_and_nothing_there, a_bad_config_file_does_not_stop_it,
-        all_interfaces_of_one_family_become_those_of_both, what_we_add_is_not_there
+        all_interfaces_of_one_family_become_those_of_both, a_logger_must_be_an_object, what_we_add_is_not_there
     ]
 }

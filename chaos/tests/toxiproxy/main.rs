@@ -13,9 +13,10 @@
 //! | row | a real Toxiproxy | ours | why |
 //! | --- | --- | --- | --- |
 //! | P14 | `0.0.0.0` becomes `[::]`, so that a populate which says the same again replaces the proxy | stays `0.0.0.0`, and the proxy is left alone (P09) | what is asked for; connections survive |
-//! | P15 | shows a proxy with a field `Logger`, always `{}` | no such field | it is there by mistake |
+//! | P15 | shows a proxy with a field `Logger`, always `{}`, and refuses one that is no object | no such field | it is there by mistake |
 //! | P15 | writes `<`, `>`, `&`, U+2028 and U+2029 in answers as escapes (`\u003c`) | as they are | the same JSON |
 //! | P16 | an escaped slash or dot in a path (`%2F`, `%2e%2e`) counts as a plain one, so that proxies of such names cannot be shown or deleted | is part of the name | what can be created can be removed |
+//! | P19 | of a name that is unknown it tells which resolver said so, too (no test: it asks that resolver) | only that it is unknown | the system's resolver is asked, and does not tell |
 //! | P36 | an upstream that is down: accept, then close | the same, or a reset if asked for | clients that retry only on a refusal |
 //! | P46 P60 | a change on a link whose sink is full is not answered for 25 s, nor is any call after it | in effect at once | a heal must not hang |
 //! | P53 P71 | `reset_peer` closes connections that were open before it, and resets later ones even after its removal | resets while it is there | the fault must be what its name says |
