@@ -24,6 +24,7 @@
 //! | [`oracle`] | judgements over a timeline |
 //! | [`report`] | run folders, `report.md`, `summary.json`, JUnit |
 //! | [`args`] | the command line of a test binary: libtest's flags, nextest's contract |
+//! | [`logging`] | log lines of a server that runs on its own |
 //! | [`plural`] | numbers of things, in words |
 //! | [`nearest`] | "did you mean …?" |
 //! | [`verdict`] | the eight verdicts, how they combine, exit codes |
@@ -37,6 +38,7 @@ pub mod flink;
 mod guard;
 pub mod inject;
 pub mod job;
+pub mod logging;
 mod main_function;
 pub mod nearest;
 pub mod observe;

@@ -237,6 +237,7 @@ impl Proxy {
             metrics,
         };
         life.running = Some(Running { cut, accept: tokio::spawn(door.accept()), connections });
+        tracing::info!(name = %self.core.name, listen, upstream, "started proxy");
         *lock(&self.state) = State { listen, upstream, enabled: true };
         self.runs.fetch_add(1, Relaxed);
         Ok(())
@@ -251,6 +252,8 @@ impl Proxy {
         if tokio::time::timeout(STOP_LIMIT, running.connections.wait()).await.is_err() {
             tracing::warn!(proxy = %self.core.name, "connections still closing after {} ms", STOP_LIMIT.as_millis());
         }
+        let State { listen, upstream, .. } = self.state();
+        tracing::info!(name = %self.core.name, listen, upstream, "terminated proxy");
         lock(&self.state).enabled = false;
     }
 }
@@ -274,7 +277,8 @@ impl Door {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((client, _)) => {
+                Ok((client, address)) => {
+                    tracing::debug!(proxy = %self.core.name, client = %address, "accepted client");
                     // This client waits accepted, the next ones in the backlog.
                     let place = tokio::select! {
                         biased;

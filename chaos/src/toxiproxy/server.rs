@@ -150,6 +150,7 @@ impl ToxiproxyServer {
             tracing::warn!(%error, "going on without some of the initial proxies");
             proxies_error = Some(error.message);
         }
+        tracing::info!(%address, "started the Toxiproxy API");
         let stop = CancellationToken::new();
         let service = api::service(Api::new(Arc::clone(&registry), &config));
         let listener = PacedListener { listener, limits: config.api_limits };

@@ -33,6 +33,7 @@
 //! | P78 | a handler that takes 25 s is answered 503 without a body (no test: 25 s) | with a JSON error | |
 //! | P79 | a bad `-config` file is logged | ends the start, unless `lenient` | |
 //! | – | `packet_loss` (in newer versions) loses chunks, which corrupts the stream | refused with advice | |
+//! | – | logs everything as JSON on standard output, unless `LOG_LEVEL` says less (no test here: `suites/tests/command/proxy.rs`) | from `LOG_LEVEL` on, `warn` unless set, as text on standard error | standard output is for results |
 //! | – | – | toxics `hold`, `limit_time`, `connect_blackhole`, `connect_refuse`, `GET /proxies/{proxy}/effects`, `/leases` | a black hole that loses nothing; what a client meets before the dial; proof that a fault bit; faults that end by themselves |
 
 mod addresses;

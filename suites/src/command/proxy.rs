@@ -9,16 +9,24 @@ use clap::Args;
 use serde_json::json;
 use stormproof::chaos::process::raise_open_files_limit;
 use stormproof::chaos::toxiproxy::{ServerConfig, ServerError, ToxiproxyServer};
+use stormproof::logging::{self, Logging};
 
 use super::output::{note, say};
 use super::{CommandError, runtime, stop};
+
+/// Environment variable of the level from which on lines are logged.
+const LOG_LEVEL: &str = "LOG_LEVEL";
+
+/// What stands below the flags.
+const LOGS: &str = "LOG_LEVEL in the environment (trace, debug, info, warn, error or disabled; default warn) says what \
+    is logged, on standard error";
 
 /// Flags that Toxiproxy's users write with one dash.
 const ONE_DASH: [&str; 7] = ["-host", "-port", "-config", "-seed", "-version", "-proxy-metrics", "-runtime-metrics"];
 
 /// Arguments of `stormproof proxy`. Toxiproxy's own flags may be written with one dash or two.
 #[derive(Debug, Args)]
-#[command(version = concat!(env!("CARGO_PKG_VERSION"), " (as Toxiproxy 2.12.0)"))]
+#[command(version = concat!(env!("CARGO_PKG_VERSION"), " (as Toxiproxy 2.12.0)"), after_help = LOGS)]
 pub(super) struct ProxyArguments {
     /// Host that the API listens on
     #[arg(long, default_value = "localhost")]
@@ -68,6 +76,16 @@ fn seed(text: &str) -> Result<u64, ParseIntError> {
     text.parse().or_else(|_| text.parse().map(i64::cast_unsigned))
 }
 
+/// Logging as the environment asks for it. What cannot be understood is told; the server has to run all the same.
+fn start_logging() -> Logging {
+    let asked = std::env::var(LOG_LEVEL).unwrap_or_default();
+    let level = if asked.is_empty() { Ok(logging::Level::default()) } else { asked.parse() };
+    logging::start(level.unwrap_or_else(|unknown| {
+        note(format_args!("stormproof: {LOG_LEVEL}: {unknown}; going on as if it were not set"));
+        logging::Level::default()
+    }))
+}
+
 /// Serves until interrupted.
 pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
     let config = ServerConfig {
@@ -81,6 +99,7 @@ pub(super) fn proxy(arguments: &ProxyArguments) -> Result<u8, CommandError> {
         ..ServerConfig::default()
     };
     raise_open_files_limit();
+    let _logging = start_logging();
     runtime()?.block_on(async {
         let stop = stop::at_signal_alone()?;
         let server = ToxiproxyServer::start(config).await.map_err(|error| not_started(arguments, &error))?;

@@ -217,3 +217,31 @@ fn a_seed_may_be_negative() {
     server.finish().ended_quietly(0);
     sandbox.assert_nothing_left();
 }
+
+#[test]
+fn log_level_says_what_is_logged() {
+    let sandbox = Sandbox::new();
+    let told = |level: &str| {
+        let mut command = sandbox.command(&["proxy", "-port", "0", "--json"]);
+        command.env("LOG_LEVEL", level);
+        let server = Running::start(command);
+        let ready: Value = serde_json::from_str(&server.line()).unwrap();
+        let api = ready["proxy-api"].as_str().unwrap().strip_prefix("http://").unwrap();
+        ask(api, "POST", "/proxies", &json!({"name": "p", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"}));
+        body(api, "POST", "/populate", &json!([{}]));
+        server.signal(Signal::TERM);
+        let finished = server.finish();
+        assert_eq!((finished.code(), finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+        finished.stderr
+    };
+    let has = |text: &str, words: [&str; 5]| words.map(|word| text.contains(word));
+    let words =
+        ["answered method=POST path=\"/proxies\"", "started proxy", "terminated proxy", "populate failed", "loud"];
+    assert_eq!(has(&told("debug"), words), [true, true, true, true, false]);
+    assert_eq!(has(&told("INFO"), words), [false, true, true, true, false]);
+    assert_eq!(has(&told(""), words), [false, false, false, true, false]);
+    assert_eq!(told("error"), "");
+    // As Toxiproxy: told, and no reason to stay down.
+    assert_eq!(has(&told("loud"), words), [false, false, false, true, true]);
+    sandbox.assert_nothing_left();
+}

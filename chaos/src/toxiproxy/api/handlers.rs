@@ -83,6 +83,9 @@ impl Api {
             Ok(Populated { proxies, error }) => (error, proxies),
             Err(error) => (Some(error), Vec::new()),
         };
+        if let Some(error) = &error {
+            tracing::warn!(%error, "populate failed");
+        }
         let status = error.as_ref().map_or(StatusCode::CREATED, |error| error.status);
         let document = PopulateDocument {
             status: error.as_ref().map(|error| error.status.as_u16()),

@@ -21,8 +21,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
+use tokio::time::Instant;
 
 pub(crate) use handlers::populate_text;
 pub(crate) use pace::PacedListener;
@@ -66,6 +67,9 @@ impl Api {
             answer::text(StatusCode::FORBIDDEN, "User agent not allowed\n")
         } else {
             let (parts, body) = request.into_parts();
+            if parts.method == Method::POST && matches!(route, Route::UpdateProxy(_) | Route::UpdateToxic(..)) {
+                tracing::info!(path = parts.uri.path(), "an update by POST is deprecated, use PATCH");
+            }
             let lease = parts.headers.get(LEASE_HEADER).and_then(|id| id.to_str().ok());
             let limited = tokio::time::timeout(self.handler_limit, self.dispatch(route, lease, body));
             limited.await.unwrap_or_else(|_| {
@@ -88,6 +92,14 @@ pub(crate) fn service(api: Api) -> IntoMakeServiceWithConnectInfo<Router, Pace> 
 
 async fn handle(State(api): State<Arc<Api>>, ConnectInfo(pace): ConnectInfo<Pace>, request: Request) -> Response {
     let _at_work = pace.at_work();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let start = Instant::now();
+    let response = routed(&api, request).await;
+    tracing::debug!(%method, path, status = response.status().as_u16(), duration = ?start.elapsed(), "answered");
+    response
+}
+
+async fn routed(api: &Api, request: Request) -> Response {
     match route(request.method(), request.uri().path(), api.has_metrics()) {
         Ok(route) => api.answer(route, request).await,
         Err(Miss::UnknownPath) => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),

@@ -107,7 +107,9 @@ fn nothing_in_a_proxy_outlives_its_holder() {
         one_round(&sandbox, &arguments, who, (number, choice), || !server.is_whole());
     });
     proxy.signal(Signal::TERM);
-    proxy.finish().ended_quietly(0);
+    let finished = proxy.finish();
+    let is_told = |line: &str| line.contains("a lease was not renewed, so what it held is undone");
+    assert!(finished.code() == Some(0) && finished.stderr.lines().all(is_told), "{finished:?}");
     sandbox.assert_nothing_left();
 }
 
