@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::address::dial_target;
@@ -101,7 +100,6 @@ impl Connection {
         let client = Arc::new(self.client);
         let server = Arc::new(server);
         let stop = self.cut.child_token();
-        let epoch = Instant::now();
         let idle = Arc::new(Idle::default());
         let mut applied = Vec::new();
         let mut links = Vec::new();
@@ -124,7 +122,7 @@ impl Connection {
                 stop: stop.clone(),
                 idle: Arc::clone(&idle),
                 traffic: vec![Arc::clone(metric), self.core.counters.traffic(stream)],
-                epoch,
+                epoch: self.core.epoch,
             });
         }
         self.core.remember_links(self.number, applied);

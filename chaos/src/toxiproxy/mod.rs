@@ -31,7 +31,7 @@
 //! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
 //! types `hold`, `limit_time` (a connection is closed after a time of normal traffic), `connect_blackhole` (a new client hears nothing, and its upstream is not dialled until the toxic goes) and
 //! `connect_refuse` (a new client is reset), the latter two for the `first` so many connections if that is given; the
-//! attribute `deadline` of `timeout`; `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
+//! attributes `deadline` of `timeout` and `shared` of `bandwidth` (all connections of the proxy share the rate); `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
 //! ends in the proxy itself. `packet_loss` is refused with advice.
 
 mod address;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +45,8 @@ pub(crate) struct ProxyCore {
     /// By connection number: the version of the toxic list that each link has in effect.
     pub(crate) links: Mutex<BTreeMap<u64, Vec<watch::Receiver<u64>>>>,
     next_connection: AtomicU64,
+    /// What all its links count time from: some toxics look at all connections.
+    pub(crate) epoch: Instant,
 }
 
 impl ProxyCore {
@@ -110,6 +113,7 @@ impl Proxy {
             removed_toxics: Mutex::default(),
             links: Mutex::default(),
             next_connection: AtomicU64::new(1),
+            epoch: Instant::now(),
         };
         for toxic in &new.toxics {
             core.insert(toxic)?;

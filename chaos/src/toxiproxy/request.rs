@@ -124,6 +124,7 @@ fn merge(attributes: &mut Attributes, kind: &str, given: &[Field], strict: bool)
     let mut known = attributes.fields();
     for field in given {
         match known.iter_mut().find(|(name, _)| *name == field.key()) {
+            Some((name, value)) if Attributes::is_flag(name) => set(*value, field.flag(&owner)?),
             Some((_, value)) => set(*value, field.integer(&owner)?),
             None if strict => return Err(unknown_attribute(&field.name, &known)),
             None => {}

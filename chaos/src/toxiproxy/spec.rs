@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::effects::ToxicCounters;
 use super::stream::Stream;
-use super::toxic::Attributes;
+use super::toxic::{Attributes, SharedLine};
 
 /// One toxic of a proxy.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct ToxicSpec {
     pub attributes: Attributes,
     /// What it has done, over all connections.
     pub counters: Arc<ToxicCounters>,
+    /// What its connections share.
+    pub line: Arc<SharedLine>,
 }
 
 impl Serialize for ToxicSpec {
@@ -86,6 +88,7 @@ mod tests {
             toxicity: 1.0,
             attributes: Attributes::of_type("latency").expect("a known type"),
             counters: Arc::default(),
+            line: Arc::default(),
         };
         let json = |spec: &ToxicSpec| serde_json::to_string(spec).expect("plain data");
         let rest = r#""name":"latency_Upstream","type":"latency","stream":"Upstream","toxicity""#;

@@ -23,7 +23,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(spec: &ToxicSpec, draws: Draws, now: Duration) -> Self {
         let draw = draws.toxicity();
-        let mut toxic = spec.attributes.build(draws, now);
+        let mut toxic = spec.attributes.build(draws, &spec.line, now);
         let active = draw < f64::from(spec.toxicity);
         if active {
             toxic.start(now);

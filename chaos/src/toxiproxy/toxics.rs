@@ -45,6 +45,7 @@ impl ProxyCore {
                 toxicity: new.toxicity,
                 attributes: new.attributes(self.settings.strict)?,
                 counters: Arc::default(),
+                line: Arc::default(),
             };
             toxics.push(spec.clone());
             Ok(spec)

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::AsyncWriteExt;
 
-use crate::fixture::{Server, World, connect_through, pattern, receive, receive_to_end, send, stays_silent, within};
+use crate::fixture::{
+    Pair, Server, World, connect_through, pattern, receive, receive_to_end, send, stays_silent, within,
+};
 
 /// Sends from the client while the server reads to the end; answers with what arrived and how long it took.
 async fn upload(world: &World, toxics: &[Toxic], data: &[u8]) -> (Vec<u8>, Duration) {
@@ -67,6 +69,23 @@ async fn bandwidth_takes_its_time(server: Server) {
     let (seen, elapsed) = upload(&world, &[Toxic::bandwidth(Stream::Upstream, 1_000)], &data).await;
     assert!(seen == data);
     assert!(elapsed >= Duration::from_millis(470), "{elapsed:?}");
+}
+
+async fn a_shared_bandwidth_is_that_of_all_connections() {
+    let world = World::of_ours().await;
+    let Pair { proxy, upstream, mut client, mut server } = world.pair().await;
+    let (mut second, mut far) = connect_through(&proxy, &upstream).await;
+    let mut toxic = Toxic::shared_bandwidth(Stream::Upstream, 1_000);
+    toxic.attributes.insert("shared".to_owned(), true.into());
+    assert_eq!(world.client.add_toxic("p", &toxic).await.expect("added").attributes["shared"], 1);
+    let start = Instant::now();
+    for client in [&mut client, &mut second] {
+        send(client, &pattern(150_000)).await;
+    }
+    for server in [&mut server, &mut far] {
+        assert!(receive(server, 150_000).await == pattern(150_000));
+    }
+    assert!(start.elapsed() >= Duration::from_millis(290), "{:?}", start.elapsed());
 }
 
 async fn a_slicer_changes_no_byte(server: Server) {
@@ -188,5 +207,5 @@ async fn the_seed_decides_which_connections_are_hit() {
 
 crate::trials! {
     both: [bytes_pass_unchanged, a_stream_under_latency_does_not_wait_chunk_by_chunk, two_latencies_add, bandwidth_takes_its_time, a_slicer_changes_no_byte, a_limit_cuts_to_the_byte, a_limit_of_zero_waits_for_the_first_byte, slow_close_delays_only_the_close, a_stall_loses_nothing, toxicity_zero_does_nothing_until_it_is_raised]
-    ours: [a_timeout_counts_from_the_last_byte_and_a_deadline_does_not, the_seed_decides_which_connections_are_hit]
+    ours: [a_timeout_counts_from_the_last_byte_and_a_deadline_does_not, the_seed_decides_which_connections_are_hit, a_shared_bandwidth_is_that_of_all_connections]
 }

@@ -28,6 +28,7 @@ fn spec(id: u64, attributes: Attributes) -> ToxicSpec {
         toxicity: 1.0,
         attributes,
         counters: Arc::default(),
+        line: Arc::default(),
     }
 }
 
@@ -235,7 +236,7 @@ fn an_end_that_no_toxic_lets_go_is_told_from_one_that_waits() {
     assert!(!kept(Attributes::Hold(Hold {}), b"may still arrive"));
     assert!(!kept(Attributes::SlowClose(SlowClose { delay: 10 }), b""));
     assert!(!kept(Attributes::Latency(Latency { latency: 10, jitter: 0 }), b""));
-    assert!(!kept(Attributes::Bandwidth(Bandwidth { rate: 0 }), b"stalled"));
+    assert!(!kept(Attributes::Bandwidth(Bandwidth { rate: 0, shared: 0 }), b"stalled"));
     assert!(!kept(Attributes::Noop(Noop {}), b""), "it is on its way");
 }
 
@@ -243,7 +244,7 @@ fn an_end_that_no_toxic_lets_go_is_told_from_one_that_waits() {
 fn gentle() -> impl Strategy<Value = Attributes> {
     prop_oneof![
         (0_i64..50, 0_i64..50).prop_map(|(latency, jitter)| Attributes::Latency(Latency { latency, jitter })),
-        (0_i64..5).prop_map(|rate| Attributes::Bandwidth(Bandwidth { rate })),
+        (0_i64..5, 0_i64..2).prop_map(|(rate, shared)| Attributes::Bandwidth(Bandwidth { rate, shared })),
         (2_i64..40, 0_i64..2, 0_i64..3_000).prop_map(|(average_size, size_variation, delay)| Attributes::Slicer(
             Slicer { average_size, size_variation, delay }
         )),

@@ -96,6 +96,12 @@ impl Toxic {
         Self::of_kind("bandwidth", stream).with("rate", kilobytes_per_second)
     }
 
+    /// The same for all connections of the proxy together. Our server only; a real one gives each its own.
+    #[must_use]
+    pub fn shared_bandwidth(stream: Stream, kilobytes_per_second: u32) -> Self {
+        Self::bandwidth(stream, kilobytes_per_second).with("shared", 1)
+    }
+
     /// Holds back the close. Whole milliseconds.
     #[must_use]
     pub fn slow_close(stream: Stream, delay: Duration) -> Self {

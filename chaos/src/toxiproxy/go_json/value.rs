@@ -122,6 +122,11 @@ impl Field {
         self.typed(owner, "number", "int64", |literal| std::str::from_utf8(literal).ok()?.parse().ok())
     }
 
+    /// As [`Field::integer`], or `true` for 1 and `false` for 0.
+    pub(crate) fn flag(&self, owner: &str) -> Result<Option<i64>, BadJson> {
+        self.boolean(owner).map(|flag| flag.map(i64::from)).or_else(|_| self.integer(owner))
+    }
+
     /// As [`Field::string`], a number of single precision.
     pub(crate) fn float32(&self, owner: &str) -> Result<Option<f32>, BadJson> {
         self.typed(owner, "number", "float32", |literal| {
@@ -193,6 +198,9 @@ mod tests {
         let all = fields(r#" { "Rate" : 5 , "rate":6,"n\u0061me":null,"li\u017ften":{"a":[1,"}"]} } "#);
         assert_eq!(all.iter().map(Field::key).collect::<Vec<_>>(), ["rate", "rate", "name", "listen"]);
         assert_eq!((all[0].integer("Toxic"), all[1].integer("Toxic")), (Ok(Some(5)), Ok(Some(6))));
+        let flags = fields(r#"{"a": 5, "b": true, "c": false, "d": null, "e": "x"}"#);
+        let flags: Vec<_> = flags.iter().map(|field| field.flag("Toxic").ok()).collect();
+        assert_eq!(flags, [Some(Some(5)), Some(Some(1)), Some(Some(0)), Some(None), None]);
         assert_eq!((all[2].string("Toxic"), all[2].boolean("Toxic")), (Ok(None), Ok(None)));
         let inner = all[3].fields("Toxic", "X").expect("an object");
         assert_eq!(inner[0].items("X", "[]Y").expect("an array").len(), 2);

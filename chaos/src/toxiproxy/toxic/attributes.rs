@@ -1,10 +1,13 @@
 //! The toxic types by name, and their attributes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Toxic, bandwidth, hold, latency, limit_data, limit_time, noop, reset_peer, slicer, slow_close, timeout};
+use super::{
+    SharedLine, Toxic, bandwidth, hold, latency, limit_data, limit_time, noop, reset_peer, slicer, slow_close, timeout,
+};
 use crate::toxiproxy::random::Draws;
 
 pub use super::bandwidth::Bandwidth;
@@ -92,7 +95,7 @@ impl Attributes {
     pub fn fields(&mut self) -> Vec<Field<'_>> {
         match self {
             Attributes::Latency(a) => vec![("latency", &mut a.latency), ("jitter", &mut a.jitter)],
-            Attributes::Bandwidth(a) => vec![("rate", &mut a.rate)],
+            Attributes::Bandwidth(a) => vec![("rate", &mut a.rate), ("shared", &mut a.shared)],
             Attributes::SlowClose(a) => vec![("delay", &mut a.delay)],
             Attributes::Timeout(a) => vec![("timeout", &mut a.timeout), ("deadline", &mut a.deadline)],
             Attributes::ResetPeer(a) => vec![("timeout", &mut a.timeout)],
@@ -106,6 +109,12 @@ impl Attributes {
             Attributes::ConnectBlackhole(a) | Attributes::ConnectRefuse(a) => vec![("first", &mut a.first)],
             Attributes::Noop(_) | Attributes::Hold(_) => Vec::new(),
         }
+    }
+
+    /// Whether an attribute is a yes or no: `true` and `false` are then taken as well as 1 and 0.
+    #[must_use]
+    pub fn is_flag(name: &str) -> bool {
+        name == "shared"
     }
 
     /// The attribute that says what a toxic of this type is to do; without it, it would do nothing, or nothing that
@@ -148,6 +157,9 @@ impl Attributes {
                 return Err(format!("attribute {name} is {value}, must not be negative"));
             }
         }
+        if let Attributes::Bandwidth(Bandwidth { shared: 2.., .. }) = self {
+            return Err("attribute shared must be 0 or 1".to_owned());
+        }
         let Attributes::Slicer(slicer) = self else { return Ok(()) };
         if slicer.average_size == 0 {
             return Err("attribute average_size is 0, must be at least 1 byte".to_owned());
@@ -161,12 +173,12 @@ impl Attributes {
         Ok(())
     }
 
-    /// A toxic with these attributes, ready for one connection.
+    /// A toxic with these attributes, ready for one connection; `line` is that of all connections.
     #[must_use]
-    pub fn build(&self, draws: Draws, now: Duration) -> Box<dyn Toxic> {
+    pub fn build(&self, draws: Draws, line: &Arc<SharedLine>, now: Duration) -> Box<dyn Toxic> {
         match self {
             Attributes::Latency(a) => Box::new(latency::LatencyToxic::new(*a, draws)),
-            Attributes::Bandwidth(a) => Box::new(bandwidth::BandwidthToxic::new(*a, now)),
+            Attributes::Bandwidth(a) => Box::new(bandwidth::BandwidthToxic::new(*a, Arc::clone(line), now)),
             Attributes::SlowClose(a) => Box::new(slow_close::SlowCloseToxic::new(*a)),
             Attributes::Timeout(a) => Box::new(timeout::TimeoutToxic::new(*a, now)),
             Attributes::ResetPeer(a) => Box::new(reset_peer::ResetPeerToxic::new(*a)),
@@ -207,7 +219,8 @@ mod tests {
     fn values_that_crash_toxiproxy_are_refused() {
         // P68
         let refused = [
-            Attributes::Bandwidth(Bandwidth { rate: -1 }),
+            Attributes::Bandwidth(Bandwidth { rate: -1, shared: 0 }),
+            Attributes::Bandwidth(Bandwidth { rate: 1, shared: 2 }),
             Attributes::Latency(Latency { latency: -1, jitter: 0 }),
             Attributes::Latency(Latency { latency: 0, jitter: -1 }),
             Attributes::LimitData(LimitData { bytes: -1 }),
@@ -220,13 +233,13 @@ mod tests {
         }
         // P55 P69
         assert_eq!(Attributes::Slicer(Slicer { average_size: 10, size_variation: 0, delay: 0 }).check(), Ok(()));
-        assert_eq!(Attributes::Bandwidth(Bandwidth { rate: 0 }).check(), Ok(()));
+        assert_eq!(Attributes::Bandwidth(Bandwidth { rate: 0, shared: 0 }).check(), Ok(()));
     }
 
     #[test]
     fn every_type_has_a_name_and_serialises_its_fields() {
-        // An unused deadline does not show.
-        for kind in TYPES.into_iter().filter(|kind| *kind != "timeout") {
+        // What is beyond Toxiproxy's attributes and not used does not show.
+        for kind in TYPES.into_iter().filter(|kind| !["timeout", "bandwidth"].contains(kind)) {
             let mut attributes = Attributes::of_type(kind).expect("a known type");
             let json = serde_json::to_value(&attributes).expect("plain numbers");
             let names: Vec<_> = attributes.fields().iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -238,7 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_deadline_does_not_show() {
+    fn what_is_not_used_beyond_toxiproxy_does_not_show() {
+        let plain = serde_json::to_string(&Attributes::Bandwidth(Bandwidth { rate: 5, shared: 0 }));
+        assert_eq!(plain.expect("plain numbers"), r#"{"rate":5}"#);
         let plain = serde_json::to_string(&Attributes::Timeout(Timeout { timeout: 5, deadline: 0 }));
         assert_eq!(plain.expect("plain numbers"), r#"{"timeout":5}"#);
     }

@@ -11,6 +11,7 @@ mod hold;
 mod latency;
 mod limit_data;
 mod limit_time;
+mod line;
 mod noop;
 mod reset_peer;
 mod slicer;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use attributes::Attributes;
+pub use line::SharedLine;
 
 /// What an ordinary toxic may hold back, in bytes, before its link stops reading. 1 MiB.
 pub const QUEUE_CAP_BYTES: usize = 1 << 20;
@@ -169,6 +171,12 @@ impl Held {
 fn millis(value: i64) -> Duration {
     // Attributes below zero are refused before they get here.
     Duration::from_millis(u64::try_from(value).unwrap_or(0))
+}
+
+/// Whether an attribute beyond Toxiproxy is not used.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 #[cfg(test)]

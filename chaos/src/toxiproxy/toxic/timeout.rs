@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attributes, Event, Output, Toxic, millis};
+use super::{Attributes, Event, Output, Toxic, is_zero, millis};
 
 /// Attributes of `timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -16,11 +16,6 @@ pub struct Timeout {
     /// Shown only when set.
     #[serde(skip_serializing_if = "is_zero")]
     pub deadline: i64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(value: &i64) -> bool {
-    *value == 0
 }
 
 /// See the module.
