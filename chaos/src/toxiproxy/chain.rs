@@ -1,6 +1,7 @@
 //! The ordered toxics of one direction of one connection, as a pure state machine.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::random::Draws;
@@ -17,6 +18,8 @@ pub struct ConnectionKey {
     pub proxy: String,
     /// The connection's number, counted from 1 per proxy in order of accept.
     pub number: u64,
+    /// Where the client is.
+    pub client: IpAddr,
 }
 
 /// See the module. Events go in with [`Chain::push`], time with [`Chain::tick`], and what is due for the sink comes out
@@ -94,7 +97,7 @@ impl Chain {
         for spec in wanted {
             if !self.stages.iter().any(|stage| stage.is(spec)) {
                 let draws = Draws::new(self.key.seed, &self.key.proxy, self.key.number, &spec.name);
-                self.stages.push(Stage::new(spec, draws, now));
+                self.stages.push(Stage::new(spec, self.key.client, draws, now));
             }
         }
         self.tick(now);

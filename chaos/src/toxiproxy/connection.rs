@@ -1,7 +1,7 @@
 //! One client connection: the dial in its own task, then two links.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     /// What it meets before its upstream is dialled.
     pub(crate) met: Option<Met>,
     pub(crate) client: TcpStream,
+    /// Where the client is.
+    pub(crate) from: IpAddr,
     pub(crate) upstream: String,
     /// The proxy is being disabled, changed or deleted.
     pub(crate) cut: CancellationToken,
@@ -108,8 +110,12 @@ impl Connection {
                 Stream::Upstream => (&client, &server),
                 Stream::Downstream => (&server, &client),
             };
-            let key =
-                ConnectionKey { seed: self.core.settings.seed, proxy: self.core.name.clone(), number: self.number };
+            let key = ConnectionKey {
+                seed: self.core.settings.seed,
+                proxy: self.core.name.clone(),
+                number: self.number,
+                client: self.from,
+            };
             let acknowledge = watch::Sender::new(0);
             applied.push(acknowledge.subscribe());
             links.push(Link {

@@ -12,6 +12,7 @@
 //! | [`chain`] | the ordered toxics of one direction of one connection, pure |
 //! | [`random`] | the only source of chance: a function of (seed, proxy, connection, toxic, chunk) |
 //! | `link`, `connection`, `proxy`, `registry` | the tokio shell around a chain, from one direction to all proxies |
+//! | [`clients`] | which clients a toxic is for |
 //! | `reception` | the toxics that act before the upstream is dialled |
 //! | `room` | how many connections there may be, so that the API always has a descriptor |
 //! | `alarm` | waits that are exact enough for a toxic |
@@ -31,7 +32,8 @@
 //! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
 //! types `hold`, `limit_time` (a connection is closed after a time of normal traffic), `connect_blackhole` (a new client hears nothing, and its upstream is not dialled until the toxic goes) and
 //! `connect_refuse` (a new client is reset), the latter two for the `first` so many connections if that is given; the
-//! attributes `deadline` of `timeout` and `shared` of `bandwidth` (all connections of the proxy share the rate); `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
+//! attributes `deadline` of `timeout` and `shared` of `bandwidth` (all connections of the proxy share the rate), and
+//! `clients` of every type (an address or a network: the toxic leaves other clients alone); `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
 //! ends in the proxy itself. `packet_loss` is refused with advice.
 
 mod address;
@@ -39,6 +41,7 @@ mod alarm;
 mod api;
 pub mod chain;
 pub mod client;
+pub mod clients;
 mod connection;
 pub mod effects;
 mod error;

@@ -1,6 +1,7 @@
 //! One proxy: its listener, its state, its links.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -281,15 +282,15 @@ impl Door {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((client, address)) => {
-                    tracing::debug!(proxy = %self.core.name, client = %address, "accepted client");
+                Ok((client, from)) => {
+                    tracing::debug!(proxy = %self.core.name, client = %from, "accepted client");
                     // This client waits accepted, the next ones in the backlog.
                     let place = tokio::select! {
                         biased;
                         () = self.cut.cancelled() => return,
                         place = self.core.settings.room.take() => place,
                     };
-                    self.admit(client, place);
+                    self.admit(client, from.ip(), place);
                 }
                 Err(error) => {
                     tracing::warn!(proxy = %self.core.name, %error, "accept failed");
@@ -302,13 +303,14 @@ impl Door {
         }
     }
 
-    fn admit(&self, client: tokio::net::TcpStream, place: Place) {
+    fn admit(&self, client: tokio::net::TcpStream, from: IpAddr, place: Place) {
         count(&self.core.counters.accepted, 1);
         let number = self.core.next_connection.fetch_add(1, Relaxed);
         let connection = Connection {
             core: Arc::clone(&self.core),
             number,
-            met: self.core.receive(number),
+            met: self.core.receive(number, from),
+            from,
             client,
             upstream: self.upstream.clone(),
             cut: self.cut.clone(),

@@ -1,6 +1,7 @@
 //! How a new client is received: the toxics that act before its upstream is dialled.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,18 +20,19 @@ use super::toxic::attributes::Reception;
 pub(crate) struct Met {
     pub(crate) reception: Reception,
     toxic: u64,
+    client: IpAddr,
     draw: f64,
 }
 
 impl ProxyCore {
     /// What the connection with this number meets first, if anything. Asked once per connection, in order of accept, so
     /// that equal runs hit the same connections.
-    pub(crate) fn receive(&self, number: u64) -> Option<Met> {
+    pub(crate) fn receive(&self, number: u64, client: IpAddr) -> Option<Met> {
         let list = self.list();
         list.listed().into_iter().find_map(|toxic| {
             let (reception, connect) = toxic.attributes.reception()?;
             let draw = Draws::new(self.settings.seed, &self.name, number, &toxic.name).toxicity();
-            if draw >= f64::from(toxic.toxicity) {
+            if !toxic.acts_on(client, draw) {
                 return None;
             }
             let hit = &toxic.counters.connections_hit;
@@ -38,14 +40,14 @@ impl ProxyCore {
             if reception == Reception::Refuse {
                 count(&toxic.counters.connections_closed, 1);
             }
-            Some(Met { reception, toxic: toxic.id, draw })
+            Some(Met { reception, toxic: toxic.id, client, draw })
         })
     }
 }
 
 impl Met {
     fn holds(&self, list: &ToxicList) -> bool {
-        let still = |toxic: &ToxicSpec| toxic.id == self.toxic && self.draw < f64::from(toxic.toxicity);
+        let still = |toxic: &ToxicSpec| toxic.id == self.toxic && toxic.acts_on(self.client, self.draw);
         list.toxics.iter().any(still)
     }
 

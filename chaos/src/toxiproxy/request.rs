@@ -1,5 +1,6 @@
 //! What clients send, decoded and checked.
 
+use super::clients::{self, Clients};
 use super::error::ApiError;
 use super::go_json::{BadJson, Field, Json};
 use super::nearest::nearest;
@@ -57,6 +58,11 @@ impl NewToxic {
         merge(&mut attributes, &self.kind, &self.given_attributes, strict)?;
         Ok(attributes)
     }
+
+    /// Whom it is for.
+    pub(crate) fn clients(&self) -> Result<Option<Clients>, ApiError> {
+        Ok(clients(&self.kind, &self.given_attributes)?.flatten())
+    }
 }
 
 /// A change to a toxic. Its name, type and stream are ignored (P66).
@@ -95,6 +101,23 @@ impl ToxicChange {
         merge(&mut attributes, &self.kind, &self.given_attributes, strict)?;
         Ok(attributes)
     }
+
+    /// Whom it is to be for, if that changes; an empty text means everybody.
+    pub(crate) fn clients(&self) -> Result<Option<Option<Clients>>, ApiError> {
+        clients(&self.kind, &self.given_attributes)
+    }
+}
+
+fn clients(kind: &str, given: &[Field]) -> Result<Option<Option<Clients>>, ApiError> {
+    let owner = attributes_of(kind);
+    let mut clients = None;
+    for field in given.iter().filter(|field| field.key() == clients::ATTRIBUTE) {
+        if let Some(text) = field.string(&owner)? {
+            let named = if text.is_empty() { None } else { Some(text.parse().map_err(ApiError::bad_body)?) };
+            clients = Some(named);
+        }
+    }
+    Ok(clients)
 }
 
 fn set<T>(slot: &mut T, given: Option<T>) {
@@ -120,12 +143,13 @@ fn check_toxicity(toxicity: f32) -> Result<(), ApiError> {
 }
 
 fn merge(attributes: &mut Attributes, kind: &str, given: &[Field], strict: bool) -> Result<(), ApiError> {
-    let owner = format!("{}.attributes", go_type(kind));
+    let owner = attributes_of(kind);
     let mut known = attributes.fields();
     for field in given {
         match known.iter_mut().find(|(name, _)| *name == field.key()) {
             Some((name, value)) if Attributes::is_flag(name) => set(*value, field.flag(&owner)?),
             Some((_, value)) => set(*value, field.integer(&owner)?),
+            None if field.key() == clients::ATTRIBUTE => {}
             None if strict => return Err(unknown_attribute(&field.name, &known)),
             None => {}
         }
@@ -134,9 +158,14 @@ fn merge(attributes: &mut Attributes, kind: &str, given: &[Field], strict: bool)
 }
 
 fn unknown_attribute(given: &str, known: &[attributes::Field<'_>]) -> ApiError {
-    let known: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+    let known: Vec<_> = known.iter().map(|(name, _)| *name).chain([clients::ATTRIBUTE]).collect();
     let hint = nearest(given, &known).map(|name| format!(", did you mean {name}?")).unwrap_or_default();
     ApiError::bad_body(format!("unknown attribute {given}{hint}"))
+}
+
+/// Go's path to the attributes of a type.
+fn attributes_of(kind: &str) -> String {
+    format!("{}.attributes", go_type(kind))
 }
 
 /// Go's name of the structure that holds the attributes of a type.
@@ -207,6 +236,7 @@ impl NewProxy {
                 return Err(ApiError::toxic_exists());
             }
             toxic.attributes(strict)?;
+            toxic.clients()?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! A toxic as it stands in a proxy's list, shared by all links of the proxy.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::ser::{Error as _, Serialize, SerializeStruct, Serializer};
 
+use super::clients::{self, Clients};
 use super::effects::ToxicCounters;
 use super::stream::Stream;
 use super::toxic::{Attributes, SharedLine};
@@ -27,16 +29,38 @@ pub struct ToxicSpec {
     pub toxicity: f32,
     /// What it does.
     pub attributes: Attributes,
+    /// Whom it is for; none: everybody.
+    pub clients: Option<Clients>,
     /// What it has done, over all connections.
     pub counters: Arc<ToxicCounters>,
     /// What its connections share.
     pub line: Arc<SharedLine>,
 }
 
+impl ToxicSpec {
+    /// Whether it acts on a connection of the client, for which `draw` was drawn.
+    #[must_use]
+    pub fn acts_on(&self, client: IpAddr, draw: f64) -> bool {
+        draw < f64::from(self.toxicity) && self.clients.as_ref().is_none_or(|clients| clients.contain(client))
+    }
+}
+
+/// The attributes of the type, and whom the toxic is for.
+struct Shown<'a>(&'a ToxicSpec);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(chosen) = &self.0.clients else { return self.0.attributes.serialize(serializer) };
+        let mut all = serde_json::to_value(&self.0.attributes).map_err(S::Error::custom)?;
+        all[clients::ATTRIBUTE] = chosen.to_string().into();
+        all.serialize(serializer)
+    }
+}
+
 impl Serialize for ToxicSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Toxic", 5)?;
-        out.serialize_field("attributes", &self.attributes)?;
+        out.serialize_field("attributes", &Shown(self))?;
         out.serialize_field("name", &self.name)?;
         out.serialize_field("type", &self.kind)?;
         out.serialize_field("stream", &self.stream_text)?;
@@ -87,6 +111,7 @@ mod tests {
             stream_text: "Upstream".to_owned(),
             toxicity: 1.0,
             attributes: Attributes::of_type("latency").expect("a known type"),
+            clients: None,
             counters: Arc::default(),
             line: Arc::default(),
         };

@@ -1,5 +1,6 @@
 //! One toxic at its place in a chain: whether it acts on this connection, and what it has done to it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::effects::count;
@@ -12,6 +13,7 @@ use super::toxic::{Event, Output, Toxic};
 pub(crate) struct Stage {
     spec: ToxicSpec,
     toxic: Box<dyn Toxic>,
+    client: IpAddr,
     /// Drawn once; an update compares it with the new toxicity, nothing draws it again (P74).
     draw: f64,
     active: bool,
@@ -21,14 +23,14 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(spec: &ToxicSpec, draws: Draws, now: Duration) -> Self {
+    pub(crate) fn new(spec: &ToxicSpec, client: IpAddr, draws: Draws, now: Duration) -> Self {
         let draw = draws.toxicity();
         let mut toxic = spec.attributes.build(draws, &spec.line, now);
-        let active = draw < f64::from(spec.toxicity);
+        let active = spec.acts_on(client, draw);
         if active {
             toxic.start(now);
         }
-        Self { spec: spec.clone(), toxic, draw, active, hit: false, finished: false }
+        Self { spec: spec.clone(), toxic, client, draw, active, hit: false, finished: false }
     }
 
     pub(crate) fn is(&self, spec: &ToxicSpec) -> bool {
@@ -77,7 +79,7 @@ impl Stage {
     pub(crate) fn update(&mut self, now: Duration, spec: &ToxicSpec) -> Vec<Event> {
         self.spec = spec.clone();
         self.toxic.update(now, &spec.attributes);
-        let active = self.draw < f64::from(spec.toxicity);
+        let active = spec.acts_on(self.client, self.draw);
         if active && !self.active {
             self.toxic.start(now);
         }

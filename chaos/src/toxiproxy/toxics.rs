@@ -44,6 +44,7 @@ impl ProxyCore {
                 stream_text: new.stream_text.clone(),
                 toxicity: new.toxicity,
                 attributes: new.attributes(self.settings.strict)?,
+                clients: new.clients()?,
                 counters: Arc::default(),
                 line: Arc::default(),
             };
@@ -54,9 +55,13 @@ impl ProxyCore {
 
     /// Changes a toxic in place, in effect on every open connection on return.
     pub(crate) async fn update_toxic(&self, name: &str, change: &ToxicChange) -> Result<ToxicSpec, ApiError> {
+        let clients = change.clients()?;
         let (version, spec) = self.change(|toxics| {
             let toxic = toxics.iter_mut().find(|toxic| toxic.name == name).ok_or_else(ApiError::toxic_not_found)?;
             toxic.attributes = change.merged(&toxic.attributes, self.settings.strict)?;
+            if let Some(clients) = clients {
+                toxic.clients = clients;
+            }
             toxic.toxicity = change.toxicity.unwrap_or(toxic.toxicity);
             toxic.revision += 1;
             Ok(toxic.clone())

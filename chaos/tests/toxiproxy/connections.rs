@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use stormproof_chaos::toxiproxy::{Stream, Toxic};
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 
 use crate::fixture::{
     Pair, Server, World, connect, connect_through, echo, is_reset, receive, receive_to_end, reset, round_trip, send,
-    spare_address, stays_silent, until,
+    spare_address, stays_silent, until, within,
 };
 
 async fn latency_delays_and_leaves_again(server: Server) {
@@ -166,6 +167,39 @@ async fn hold_keeps_everything_for_later() {
     assert!(world.client.effects("p").await.expect("effects").toxic("hold_upstream").expect("remembered").removed);
 }
 
+async fn a_toxic_for_some_clients_leaves_the_others_alone() {
+    let world = World::of_ours().await;
+    let proxy = world.proxy_on("127.0.0.1", "p", &echo().await).await;
+    // A client on loopback comes from the address that it is bound to.
+    let from = async |host: &str| {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(format!("{host}:0").parse().expect("an address")).expect("bound");
+        let address = proxy.listen.parse().expect("an address");
+        within("connect", socket.connect(address)).await
+    };
+    let mut here = from("127.0.0.1").await.expect("connected");
+    world.client.add_toxic("p", &Toxic::hold(Stream::Upstream).for_clients("127.9.0.0/16")).await.expect("added");
+    world.client.add_toxic("p", &Toxic::connect_refuse(0).for_clients("127.8.8.8")).await.expect("added");
+    let mut there = from("127.9.1.1").await.expect("connected");
+    send(&mut there, b"held").await;
+    assert!(stays_silent(&mut there).await);
+    round_trip(&mut here, b"passes").await;
+    // The reset may come before the client has noticed that it is connected.
+    if let Ok(mut refused) = from("127.8.8.8").await {
+        assert!(is_reset(&mut refused).await);
+    }
+    let effects = world.client.effects("p").await.expect("effects");
+    assert_eq!(effects.toxic("connect_refuse_upstream").expect("listed").connections_closed, 1);
+    let hold = world.client.toxic("p", "hold_upstream").await.expect("there");
+    assert_eq!(hold.attributes["clients"], "127.9.0.0/16");
+    world.client.update_toxic("p", &hold.with("clients", "127.0.0.1")).await.expect("changed");
+    assert_eq!(receive(&mut there, 4).await, b"held");
+    send(&mut here, b"held").await;
+    assert!(stays_silent(&mut here).await);
+    let bad = Toxic::noop(Stream::Upstream).for_clients("localhost");
+    assert_eq!(world.client.add_toxic("p", &bad).await.expect_err("no address").status(), Some(400));
+}
+
 async fn a_time_limit_cuts_what_has_passed_freely() {
     let world = World::of_ours().await;
     let mut pair = world.pair().await;
@@ -219,6 +253,7 @@ crate::trials! {
         hold_keeps_no_connection_whose_peers_are_gone,
         reset_peer_resets_open_connections_and_leaves_nothing_behind,
         hold_keeps_everything_for_later,
+        a_toxic_for_some_clients_leaves_the_others_alone,
         a_time_limit_cuts_what_has_passed_freely,
         a_half_close_stays_half
     ]

@@ -26,6 +26,7 @@
 //! | P68 | bad values are taken, and kill it once bytes flow; a refused update is half done; a name may be longer than any URL, a body as large as memory | 400, nothing changed | a proxy must outlive its users |
 //! | P70 | – | `timeout` has a `deadline` that traffic does not put off | |
 //! | – | `bandwidth` is per connection | per connection, or `shared` by those of the proxy | |
+//! | – | a toxic is for all clients | for all, or for `clients` at an address or in a network | |
 //! | P72 | a half-close closes both directions | is passed on as it is | clients that shut down and then read |
 //! | P73 | the dial is inside the accept loop, without limit; nothing else of the proxy works meanwhile | a task and a limit of its own | |
 //! | P74 | toxicity is drawn again when a neighbour changes; `-seed` has no effect (no test: it is chance) | drawn once, from the seed | runs that can be repeated |

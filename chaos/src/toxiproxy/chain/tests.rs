@@ -27,6 +27,7 @@ fn spec(id: u64, attributes: Attributes) -> ToxicSpec {
         stream_text: String::new(),
         toxicity: 1.0,
         attributes,
+        clients: None,
         counters: Arc::default(),
         line: Arc::default(),
     }
@@ -37,7 +38,7 @@ fn latency(id: u64, latency: i64) -> ToxicSpec {
 }
 
 fn key(number: u64) -> ConnectionKey {
-    ConnectionKey { seed: 1, proxy: "p".to_owned(), number }
+    ConnectionKey { seed: 1, proxy: "p".to_owned(), number, client: IpAddr::from([127, 0, 0, 1]) }
 }
 
 fn chain(toxics: &[ToxicSpec]) -> Chain {

@@ -2,6 +2,7 @@
 //! what is absent for 0.
 
 use super::Toxic;
+use crate::toxiproxy::clients;
 use crate::toxiproxy::toxic::Attributes;
 
 /// A toxic that would not do what was asked for.
@@ -44,7 +45,8 @@ impl Toxic {
     /// [`BadToxic`], with the attributes that the type has.
     pub fn check(&self) -> Result<(), BadToxic> {
         let Some(mut attributes) = Attributes::of_type(&self.kind) else { return Ok(()) };
-        let known: Vec<&str> = attributes.fields().into_iter().map(|(name, _)| name).collect();
+        let mut known: Vec<&str> = attributes.fields().into_iter().map(|(name, _)| name).collect();
+        known.push(clients::ATTRIBUTE);
         // Go does not mind capital letters.
         let mut given = self.attributes.keys();
         if let Some(unknown) = given.find(|name| !known.iter().any(|known| known.eq_ignore_ascii_case(name))) {
@@ -90,7 +92,7 @@ mod tests {
         let error = toxic("slicer").with("delay", 5).check().expect_err("no size").to_string();
         assert_eq!(
             error,
-            "a slicer toxic needs the attribute average_size; it has average_size, size_variation, delay"
+            "a slicer toxic needs the attribute average_size; it has average_size, size_variation, delay, clients"
         );
         assert_eq!(toxic("bandwidth").with("rate", 0).check(), Ok(()), "a stall that was asked for");
     }

@@ -182,6 +182,12 @@ impl Toxic {
         self
     }
 
+    /// The same toxic for clients at this address or in this network (CIDR) alone. Our server only.
+    #[must_use]
+    pub fn for_clients(self, clients: &str) -> Self {
+        self.with("clients", clients)
+    }
+
     /// The same toxic with an attribute set.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {

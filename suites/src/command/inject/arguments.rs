@@ -180,7 +180,8 @@ fn types() -> String {
     let lines: Vec<String> = lines.collect();
     format!(
         "Types and their attributes, whole numbers ([] need not be given):\n{}\n\
-         Times are milliseconds (delay of slicer: microseconds), rate is KB/s, sizes are bytes.",
+         Times are milliseconds (delay of slicer: microseconds), rate is KB/s, sizes are bytes.\n\
+         Each also has [clients]: an address or a network, e.g. 10.1.0.0/16; other clients are left alone.",
         lines.join("\n")
     )
 }
