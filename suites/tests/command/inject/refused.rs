@@ -80,9 +80,17 @@ fn bad_input_is_told_apart_from_what_is_not_there() {
 fn the_help_names_the_attributes_of_each_type() {
     let help = Sandbox::new().run(&["inject", "toxic", "--help"]);
     let stdout = &help.ended_quietly(0).stdout;
-    for line in ["  latency     latency [jitter]\n", "  timeout     [timeout] [deadline]\n", "  limit_data  bytes\n"] {
-        assert!(stdout.contains(line), "{line}: {stdout}");
+    let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in [
+        ["latency", "latency", "[jitter]"].as_slice(),
+        &["timeout", "[timeout]", "[deadline]"],
+        &["bandwidth", "rate", "[shared]"],
+        &["limit_data", "bytes"],
+        &["connect_refuse", "[first]"],
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line:?}: {stdout}");
     }
+    assert!(stdout.contains("[clients]"), "{stdout}");
 }
 
 #[test]
