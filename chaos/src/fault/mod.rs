@@ -248,7 +248,7 @@ mod tests {
             Box::new(HangProcess::new("hang-executor", "executor-1", process)),
             Box::new(SlowProcess::new("slow-executor", "executor-1", process, 20)),
             Box::new(ExitProcess::new(folder.path(), "executor-1", process, 137, ttl)),
-            Box::new(LimitFiles::new("executor-1", process, 4096).expect("its limit is known")),
+            Box::new(LimitFiles::new(folder.path(), "executor-1", process, 4096).expect("its limit is known")),
         ];
         for fault in faults {
             assert_eq!(fault.describe().target, format!("executor-1 ({process})"), "{}", fault.describe());

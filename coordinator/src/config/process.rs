@@ -68,7 +68,8 @@ pub struct ExecutorConfig {
     /// "recoverable", "times": 3, "until_unix_ms": 1796011461123}`. All of it may be left out; `kind` may also be
     /// `non-recoverable` and `panic`. The length of `thrown-<vertex>-<subtask>` is how often a rule has acted. What
     /// cannot be understood fails the task. A file `exit-<executor>`, empty or `{"code": 137, "until_unix_ms": …}`,
-    /// ends that executor at once. A file that is not empty must be renamed into place.
+    /// ends that executor at once. A file that is not empty must be renamed into place. An executor makes an empty file
+    /// `full-<executor>` when a write fails because its file may not grow (`RLIMIT_FSIZE`).
     pub chaos_dir: Option<PathBuf>,
     /// A file that says where other parties are dialled instead of where they say that they are, by name, as one JSON
     /// object: `{"coordinator-1": "127.0.0.1:4001", "executor-2": "127.0.0.1:4002"}`. Who is not in it is dialled

@@ -26,6 +26,7 @@
 
 mod exchange;
 mod exit;
+mod full_files;
 mod leader;
 mod partitions;
 mod routes;

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::exchange::serve;
 use super::exit;
+use super::full_files;
 use super::leader::Membership;
 use super::partitions::PartitionTable;
 use super::routes::{Routes, RoutesError};
@@ -100,7 +100,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ExecutorError> {
     raise_file_limit();
-    outlive_full_files();
+    let full = full_files::outlived();
     let settings = Settings::from_map(&config.settings)?;
     let millis = |option| Duration::from_millis(settings.millis(option).unwrap_or(0));
     let cancellation = millis(&options::TASK_CANCELLATION_TIMEOUT);
@@ -142,6 +142,7 @@ pub async fn run(
         Some(attempt) = stuck.recv() => return Err(ExecutorError::TaskStuck(attempt)),
         error = membership.keep() => Err(error),
         never = exit::on_demand(config.chaos_dir.as_deref(), &config.name) => match never {},
+        never = full_files::told(full, config.chaos_dir.as_deref(), &config.name) => match never {},
         never = serve(listener, partitions.clone(), millis(&options::PARTITION_REQUEST_TIMEOUT)) => match never {},
     };
     tasks.discard_all();
@@ -202,14 +203,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, ExecutorError> {
     let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
     result.map_err(|source| ExecutorError::WorkDir { folder: config.work_dir.clone(), source })
-}
-
-/// A write beyond the largest size of a file shall fail, like one to a full disk, and not kill the process.
-fn outlive_full_files() {
-    // The handler stays for the life of the process, though nobody listens to what it tells.
-    if let Err(error) = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())) {
-        warn!(%error, "cannot handle SIGXFSZ: a file that grows too large ends the process");
-    }
 }
 
 /// Each channel is a socket and each subpartition a file: the usual soft limit of 1024 is soon reached.

@@ -46,7 +46,8 @@ pub enum FaultSpec {
         code: u8,
     },
     /// No file of the executor that runs this task when the fault begins grows beyond a size: its writes fail, as on a
-    /// disk that is full. Healing gives it the old limit back. (Its log is one of the files.)
+    /// disk that is full. It acts when a write meets the limit. Healing gives the old one back. (Its log is one of the
+    /// files.)
     LimitFilesOf {
         /// The vertex.
         vertex: String,

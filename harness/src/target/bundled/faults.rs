@@ -48,7 +48,7 @@ pub(super) fn resolve(
         }
         FaultSpec::LimitFilesOf { vertex, subtask, bytes } => {
             let name = executor_of(timeline, job, vertex, *subtask)?;
-            let fault = LimitFiles::new(&name, process(cluster, &name)?, *bytes)?;
+            let fault = LimitFiles::new(faults_dir, &name, process(cluster, &name)?, *bytes)?;
             (Box::new(fault), Losses { impaired: vec![name], ..none() })
         }
         FaultSpec::HangCoordinator => {
