@@ -83,3 +83,14 @@ fn a_fault_that_meets_nothing_is_vacuous_and_blames_nobody() {
     let verdicts: Vec<_> = summary["suites"].as_array().unwrap().iter().map(|suite| &suite["verdict"]).collect();
     assert_eq!(verdicts, ["vacuous", "vacuous"]);
 }
+
+/// Words so few that no write meets the limit.
+#[test]
+fn a_limit_that_no_write_has_met_makes_the_run_vacuous() {
+    let sandbox = Sandbox::new();
+    sandbox.file("tiny/text.txt", "a few words\n");
+    let finished = sandbox.run(&["run", "partition::disk_full", "--input", "tiny", "--report", "report"]);
+    assert_eq!(finished.code(), Some(4), "{finished:?}");
+    assert!(finished.stdout.contains("had no effect (0 processes out of room"), "{finished:?}");
+    sandbox.assert_nothing_left();
+}
