@@ -17,13 +17,16 @@ use self::table::Verdict;
 use super::CommandError;
 use super::output::say;
 
+/// Folders of the workspace whose tests may name rows.
+const CRATES: [&str; 4] = ["chaos", "coordinator", "harness", "suites"];
+
 /// A parity list of the reference.
 struct List {
     name: &'static str,
     /// Numbers between and after these are no rows.
     sections: &'static [Section],
-    /// Folders of the workspace whose tests may name its rows.
-    folders: &'static [&'static str],
+    /// How many digits the numbers of its rows have: that tells them from those of the other list.
+    digits: usize,
     /// Where the rows without a test are explained.
     table: Option<&'static str>,
 }
@@ -54,14 +57,14 @@ const RECOVERY: List = List {
         section("8.10", "speculative execution", (345, 349)),
         section("8.11", "end-to-end scripts and Jepsen", (350, 356)),
     ],
-    folders: &["coordinator", "harness", "suites"],
+    digits: 3,
     table: Some("coordinator/parity.tsv"),
 };
 
 const CHAOS: List = List {
     name: "chaos (Toxiproxy)",
     sections: &[section("1.8", "behaviours to reproduce", (1, 79))],
-    folders: &["chaos"],
+    digits: 2,
     table: None,
 };
 
@@ -85,8 +88,8 @@ impl Account {
     /// Reads the tests and the table of the workspace.
     fn of(list: &'static List, workspace: &Path) -> Result<Self, CommandError> {
         let mut tested = BTreeSet::new();
-        for folder in list.folders {
-            tested.extend(scan::rows_named_below(&workspace.join(folder))?);
+        for folder in CRATES {
+            tested.extend(scan::rows_named_below(&workspace.join(folder), list.digits)?);
         }
         let explained = match list.table {
             Some(path) => table::read(&workspace.join(path))?,
@@ -244,7 +247,7 @@ mod tests {
         static SMALL: List = List {
             name: "small",
             sections: &[section("1", "first", (1, 4)), section("2", "second", (10, 11))],
-            folders: &[],
+            digits: 2,
             table: None,
         };
         let explained = BTreeMap::from([

@@ -7,8 +7,8 @@ use std::{fs, io};
 
 use crate::command::CommandError;
 
-/// Rows named in comments of the test code below `folder`.
-pub(super) fn rows_named_below(folder: &Path) -> Result<BTreeSet<u32>, CommandError> {
+/// Rows of `digits` digits that are named in comments of the test code below `folder`.
+pub(super) fn rows_named_below(folder: &Path, digits: usize) -> Result<BTreeSet<u32>, CommandError> {
     let unreadable = |path: &Path, error: &io::Error| {
         let path = path.display();
         CommandError::usage(format!("the sources cannot be read at {path}: {error}; run it in the workspace"))
@@ -16,7 +16,7 @@ pub(super) fn rows_named_below(folder: &Path) -> Result<BTreeSet<u32>, CommandEr
     let mut named = BTreeSet::new();
     for file in sources(folder).map_err(|error| unreadable(folder, &error))? {
         let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
-        named.extend(rows_in(test_code(&file, &text)));
+        named.extend(rows_in(test_code(&file, &text), digits));
     }
     Ok(named)
 }
@@ -45,14 +45,15 @@ fn test_code<'a>(file: &Path, text: &'a str) -> &'a str {
     text.find("#[cfg(test)]\nmod tests {").map_or("", |start| &text[start..])
 }
 
-/// Rows named in comments: `// P118`, `// P001, P002`, `// P36 P37`, `// P001-P003`, `// P1..P5`.
-fn rows_in(text: &str) -> impl Iterator<Item = u32> + '_ {
-    text.lines().filter_map(comment).flat_map(|comment| {
+/// Rows named in comments: `// P118`, `// P001, P002`, `// P001-P003`, `// P36..P39`.
+fn rows_in(text: &str, digits: usize) -> impl Iterator<Item = u32> + '_ {
+    text.lines().filter_map(comment).flat_map(move |comment| {
         let mut rows = vec![];
         let mut pending_range = None;
         for word in comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.' && c != '–') {
             for (position, part) in word.split(['-', '–', '.']).filter(|part| !part.is_empty()).enumerate() {
-                let Some(row) = part.strip_prefix('P').and_then(|digits| digits.parse::<u32>().ok()) else {
+                let number = part.strip_prefix('P').filter(|number| number.len() == digits);
+                let Some(row) = number.and_then(|number| number.parse::<u32>().ok()) else {
                     pending_range = None;
                     continue;
                 };
@@ -80,16 +81,16 @@ mod tests {
 
     #[test]
     fn rows_are_read_from_comments_only() {
-        let text =
-            "// P118\n#[test] // P001, P002\nlet p = P3; // see P36-P38 and FLINK-12131\nurl(\"s3://P7\"); // P8\n";
-        let rows: Vec<u32> = rows_in(text).collect();
-        assert_eq!(rows, [118, 1, 2, 36, 36, 37, 38, 8]);
+        let text = "// P118\n#[test] // P001, P002\nlet p = P003; // see P036-P038, P36 and FLINK-121\nurl(\"s3://P007\"); // P008\n";
+        let rows = |digits| rows_in(text, digits).collect::<Vec<u32>>();
+        assert_eq!(rows(3), [118, 1, 2, 36, 36, 37, 38, 8]);
+        assert_eq!(rows(2), [36]);
     }
 
     #[test]
     fn only_test_code_is_read() {
-        let text = "// P1\n#[cfg(test)]\nmod other;\n// P2\n#[cfg(test)]\nmod tests {\n// P3\n}\n";
-        let rows = |file: &str| rows_in(test_code(Path::new(file), text)).collect::<Vec<_>>();
+        let text = "// P01\n#[cfg(test)]\nmod other;\n// P02\n#[cfg(test)]\nmod tests {\n// P03\n}\n";
+        let rows = |file: &str| rows_in(test_code(Path::new(file), text), 2).collect::<Vec<_>>();
         assert_eq!(rows("coordinator/src/core/scc.rs"), [3]);
         assert_eq!(rows("coordinator/src/core/regions/tests.rs"), [1, 2, 3]);
         assert_eq!(rows("coordinator/tests/cluster/batch.rs"), [1, 2, 3]);
