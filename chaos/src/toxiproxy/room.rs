@@ -2,6 +2,7 @@
 //! clients there are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -18,7 +19,11 @@ const KEPT_SHARE: u64 = 16;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Room(Arc<Semaphore>);
+pub(crate) struct Room {
+    places: Arc<Semaphore>,
+    /// Somebody has been told that it is full.
+    is_told: AtomicBool,
+}
 
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
@@ -28,17 +33,23 @@ impl Room {
     /// As much as the limit of this process leaves now.
     pub(crate) fn of_this_process() -> Self {
         let connections = open_files_limit().map_or(u64::MAX, |limit| connections(limit, open_files()));
-        Self(Arc::new(Semaphore::new(usize::try_from(connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))))
+        Self::for_connections(usize::try_from(connections).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))
+    }
+
+    fn for_connections(count: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(count)), is_told: AtomicBool::new(false) }
     }
 
     /// Waits for a place, in turn.
     pub(crate) async fn take(&self) -> Place {
-        if let Ok(place) = Arc::clone(&self.0).try_acquire_owned() {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Place(Some(place));
         }
-        tracing::warn!("a connection waits until another one ends: raise the limit of open files (ulimit -n)");
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!("connections wait until others end: raise the limit of open files (ulimit -n)");
+        }
         // It is never closed.
-        Place(Arc::clone(&self.0).acquire_owned().await.ok())
+        Place(Arc::clone(&self.places).acquire_owned().await.ok())
     }
 }
 
@@ -61,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_is_free_again_when_its_connection_ends() {
-        let room = Room(Arc::new(Semaphore::new(1)));
+        let room = Room::for_connections(1);
         let place = room.take().await;
         let next = room.take();
         tokio::pin!(next);

@@ -155,7 +155,9 @@ fn the_api_answers_however_many_clients_there_are() {
     last.read_exact(&mut [0; 4]).unwrap();
     assert_eq!(ask(&api, "GET", "/proxies/p/effects", &Value::Null)["connections_refused"], 0);
     server.signal(Signal::TERM);
-    server.finish().ended_quietly(0);
+    let finished = server.finish();
+    assert_eq!((finished.code(), finished.stderr.lines().count()), (Some(0), 1), "told once: {finished:?}");
+    assert!(finished.stderr.contains("raise the limit of open files"), "{finished:?}");
     sandbox.assert_nothing_left();
 }
 
