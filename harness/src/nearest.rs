@@ -1,5 +1,7 @@
 //! "Did you mean …?", for names that people type.
 
+use strsim::osa_distance;
+
 /// Longest list of names in a message.
 const LISTED: usize = 8;
 
@@ -14,12 +16,12 @@ pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String
     let close = known.iter().filter(|name| name.len() <= LONGEST && wanted.len() <= LONGEST).min_by_key(|name| {
         let candidate = name.to_lowercase();
         let is_part = !lower.is_empty() && (candidate.contains(&lower) || lower.contains(&candidate));
-        (!is_part, distance(&lower, &candidate))
+        (!is_part, osa_distance(&lower, &candidate))
     });
     if let Some(name) = close {
         let candidate = name.to_lowercase();
         let is_part = !lower.is_empty() && candidate.contains(&lower);
-        if is_part || distance(&lower, &candidate) * 2 <= lower.chars().count() + 1 {
+        if is_part || osa_distance(&lower, &candidate) * 2 <= lower.chars().count() + 1 {
             return format!("; did you mean `{name}`?");
         }
     }
@@ -28,22 +30,6 @@ pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> String
         listed.push_str(&format!(" and {} more", known.len() - LISTED));
     }
     if listed.is_empty() { "; there is none".to_owned() } else { format!("; there is {listed}") }
-}
-
-/// Insertions, deletions and replacements from one text to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -59,6 +45,5 @@ mod tests {
         assert_eq!(nearest("x", std::iter::empty()), "; there is none");
         let many: Vec<String> = (0..20).map(|n| format!("operator-{n}")).collect();
         assert!(nearest("zzzzz", many.iter().map(String::as_str)).ends_with(" and 12 more"));
-        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
     }
 }
