@@ -4,8 +4,8 @@
 //! ends, and wakes one waiting candidate at once: a takeover needs no time-out. The other side of this: a coordinator
 //! that is *stopped* (SIGSTOP) keeps leading, as nothing short of its end takes the lock from it.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,6 +13,9 @@ use tokio::sync::oneshot;
 
 use super::embedded::{EmbeddedHaStore, Folder, SessionToken};
 use super::ha::{HaError, HaStore, LeaderInfo};
+
+/// The file that the leader has locked.
+const LOCK: &str = "leader.lock";
 
 /// Who wants to lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +64,10 @@ impl LeaderElection {
             .name("leader-election".into())
             .spawn(move || {
                 let lock = Folder::open(dir).and_then(|folder| {
-                    let file = folder.lock_file(OP, "leader.lock")?;
+                    let file = folder.lock_file(OP, LOCK)?;
                     file.lock().map_err(|source| HaError::Io {
                         op: OP.to_owned(),
-                        path: folder.path("leader.lock"),
+                        path: folder.path(LOCK),
                         maybe_written: false,
                         source,
                     })?;
@@ -121,6 +124,12 @@ impl Leadership {
         self.store.settle().await;
         withdrawn
     }
+}
+
+/// Whether somebody leads in the HA folder `dir` now. Nothing is made there.
+#[must_use]
+pub fn is_led(dir: &Path) -> bool {
+    File::open(dir.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 fn now_ns() -> u128 {

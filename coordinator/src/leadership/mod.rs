@@ -17,7 +17,7 @@ pub mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use election::{Candidate, LeaderElection, Leadership};
+pub use election::{Candidate, LeaderElection, Leadership, is_led};
 pub use embedded::EmbeddedHaStore;
 pub use ha::{CheckpointPointer, HaError, HaStore, JobRecord, JobResult, LeaderInfo};
 pub use watch::{LEADER_POLL_INTERVAL, leader_watch};

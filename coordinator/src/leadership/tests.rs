@@ -96,6 +96,16 @@ async fn results_are_dirty_until_marked_clean() {
 }
 
 #[tokio::test]
+async fn whether_somebody_leads_can_be_seen_from_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(!is_led(&dir.path().join("nowhere")) && !is_led(dir.path()));
+    let leader = lead(dir.path()).await;
+    assert!(is_led(dir.path()));
+    drop(leader);
+    assert!(!is_led(dir.path()));
+}
+
+#[tokio::test]
 async fn a_leader_that_has_resigned_writes_nothing_any_more() {
     let dir = tempfile::tempdir().unwrap();
     let leader = lead(dir.path()).await;

@@ -16,14 +16,13 @@ mod store;
 mod store_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use stormproof_chaos::fault::{Fault, StoreLink};
 use stormproof_chaos::process::ProcessId;
-use stormproof_coordinator::leadership::{EmbeddedHaStore, HaStore as _};
+use stormproof_coordinator::leadership::{EmbeddedHaStore, HaStore as _, is_led};
 use tokio::time::Instant;
 
 use self::bring_up::{Infrastructure, Parts};
@@ -196,10 +195,7 @@ impl BundledCluster {
 
 /// A cluster whose coordinators only wait for another one's to end would never be up.
 async fn check_unled(folder: &Path) -> Result<(), TargetError> {
-    // Whoever leads holds this lock.
-    let is_led = File::open(folder.join("leader.lock"))
-        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)));
-    if !is_led {
+    if !is_led(folder) {
         return Ok(());
     }
     let store = EmbeddedHaStore::open(folder).await;
