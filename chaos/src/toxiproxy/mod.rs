@@ -30,11 +30,12 @@
 //! already open and leaves no trace behind; toxicity is drawn once per connection; the upstream is dialled outside the
 //! accept loop with a limit; toxics given inside a create or populate entry are in place before the listener opens;
 //! values that make Toxiproxy crash (`rate` below 0, `average_size` 0, …) are refused with 400. Additions: the toxic
-//! types `hold`, `limit_time` (a connection is closed after a time of normal traffic), `connect_blackhole` (a new client hears nothing, and its upstream is not dialled until the toxic goes) and
-//! `connect_refuse` (a new client is reset), the latter two for the `first` so many connections if that is given; the
-//! attributes `deadline` of `timeout` and `shared` of `bandwidth` (all connections of the proxy share the rate), and
-//! `clients` of every type (an address or a network: the toxic leaves other clients alone); `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault whose holder is gone
-//! ends in the proxy itself. `packet_loss` is refused with advice.
+//! types `hold`, `limit_time` (a connection is closed after a time of normal traffic), `connect_blackhole` (a new
+//! client hears nothing, and its upstream is not dialled until the toxic goes) and `connect_refuse` (a new client is
+//! reset), the latter two for the `first` so many connections if that is given; the attributes `deadline` of `timeout`
+//! and `shared` of `bandwidth` (all connections of the proxy share the rate), and `clients` of every type (an address
+//! or a network: the toxic leaves other clients alone); `GET /proxies/{proxy}/effects`; and leases (`/leases`): a fault
+//! whose holder is gone ends in the proxy itself. `packet_loss` is refused with advice.
 
 mod address;
 mod alarm;
